@@ -1,0 +1,1 @@
+//! The prompt store: SQLite with FTS5, asynchronous inserts, deduplication.

@@ -1,0 +1,1 @@
+//! For extension authors: state that follows the branch, messages to the model, lifecycle.

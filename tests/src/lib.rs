@@ -1,0 +1,1 @@
+//! End-to-end, crash and many-process tests, and the conformance driver.

@@ -1,0 +1,3 @@
+//! The `watcher` binary.
+
+fn main() {}
