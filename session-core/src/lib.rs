@@ -1,1 +1,14 @@
-//! Sessions of coding agents: format, tree, context, durable writing, blobs, finding, terminal pointers.
+//! Sessions of coding agents: the file format, its tree of entries, the context for the model, durable writing, blobs,
+//! finding sessions and terminal pointers.
+
+mod clock;
+mod error;
+mod id;
+mod json;
+mod splice;
+pub mod storage;
+
+pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
+pub use error::{Error, ErrorKind, Result};
+pub use id::{CountingIds, EntryId, IdSource, RandomIds, SessionId};
+pub use json::{Items, Json, JsonKind, JsonText, Member, Members, quote};
