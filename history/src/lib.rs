@@ -1,1 +1,58 @@
-//! The prompt store: SQLite with FTS5, asynchronous inserts, deduplication.
+//! The prompt store: every prompt that was typed to a coding agent, in one SQLite file, found again by search.
+//!
+//! The file is shared with the harness that owns it and may be writing at the same time, so this crate behaves as a
+//! guest: it keeps the harness's schema and journal mode, holds the write lock for at most a tenth of a second, puts
+//! everything of its own into tables whose names begin with [`TABLE_PREFIX`], and can take all of that away again.
+//!
+//! - [`HistoryStorage`] opens a database, adds prompts without waiting for the disk, and answers questions.
+//! - [`Submission`] is one prompt handed in; [`Pending`] is the answer that can be awaited or dropped.
+//! - [`Scope`] says which submissions a question is about; [`Entry`] is what comes back.
+//!
+//! It knows nothing of session files, command lines or async runtimes.
+//!
+//! ```
+//! # fn main() -> Result<(), history::Error> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! use history::{HistoryStorage, Scope, SearchOptions};
+//!
+//! let store = HistoryStorage::open(dir.path().join("history.db"))?;
+//! store.add("fix the login page", Some("/home/u/project")).wait()?;
+//! let page = store.search("log fix", &SearchOptions::new(20))?;
+//! assert_eq!(page.entries()[0].prompt(), "fix the login page");
+//! assert!(store.recent(20, &Scope::directory("/elsewhere"))?.is_empty());
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+
+mod database;
+mod entry;
+mod error;
+mod fold;
+mod ledger;
+mod limit;
+mod matcher;
+mod meta;
+mod options;
+mod order;
+mod pending;
+mod place;
+mod query;
+mod schema;
+mod scope;
+mod search;
+mod storage;
+mod submission;
+mod writer;
+
+pub use entry::{Entry, Page, RowId};
+pub use error::{Error, ErrorKind, Result};
+pub use limit::Limit;
+pub use options::{Access, OpenOptions};
+pub use pending::Pending;
+pub use rusqlite;
+pub use schema::TABLE_PREFIX;
+pub use scope::Scope;
+pub use search::{Order, SearchOptions};
+pub use storage::HistoryStorage;
+pub use submission::{EntryKey, Outcome, Recorded, Submission};

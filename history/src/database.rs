@@ -1,0 +1,87 @@
+//! One connection with its settings, and what it knows of the form of the database. It holds no rules.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    schema::Shape,
+};
+
+/// The first SQLite in which resetting the write-ahead log can't lose a transaction to a race.
+const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// A connection and the form of the database as it last saw it.
+pub(crate) struct Database {
+    pub(crate) conn: Connection,
+    pub(crate) path: PathBuf,
+    known: Option<(i64, Shape)>,
+}
+
+/// How a connection is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    Write,
+    Read,
+}
+
+impl Database {
+    pub(crate) fn open(path: &Path, mode: Mode, patience: Duration) -> Result<Self> {
+        let version = rusqlite::version_number();
+        if version < OLDEST_SQLITE {
+            let message = format!("this program was built with SQLite {}, 3.51.3 is needed", rusqlite::version());
+            return Err(Error::new(ErrorKind::Sqlite, path, message));
+        }
+        let access = match mode {
+            Mode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
+            Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+        };
+        let open = || -> rusqlite::Result<Connection> {
+            let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            conn.busy_timeout(patience)?;
+            conn.set_prepared_statement_cache_capacity(64);
+            Ok(conn)
+        };
+        let conn = open().map_err(|error| Error::sqlite(path, error))?;
+        Ok(Self { conn, path: path.into(), known: None })
+    }
+
+    /// The form of the database, read anew when anything in the schema changed.
+    pub(crate) fn shape(&mut self) -> rusqlite::Result<Shape> {
+        shape_of(&self.conn, &mut self.known)
+    }
+
+    /// A transaction that has the write lock, and the form of the database inside it.
+    pub(crate) fn begin(&mut self) -> rusqlite::Result<(Transaction<'_>, Shape)> {
+        let transaction = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)?;
+        let shape = shape_of(&transaction, &mut self.known)?;
+        Ok((transaction, shape))
+    }
+
+    /// A transaction that sees one state of the database, and its form.
+    pub(crate) fn snapshot(&mut self) -> rusqlite::Result<(Transaction<'_>, Shape)> {
+        let transaction = Transaction::new_unchecked(&self.conn, TransactionBehavior::Deferred)?;
+        let shape = shape_of(&transaction, &mut self.known)?;
+        Ok((transaction, shape))
+    }
+
+    pub(crate) fn error(&self, error: rusqlite::Error) -> Error {
+        Error::sqlite(&self.path, error)
+    }
+}
+
+fn shape_of(conn: &Connection, known: &mut Option<(i64, Shape)>) -> rusqlite::Result<Shape> {
+    let version: i64 = conn.pragma_query_value(None, "schema_version", |row| row.get(0))?;
+    if let Some((at, shape)) = known
+        && *at == version
+    {
+        return Ok(shape.clone());
+    }
+    let shape = Shape::read(conn)?;
+    *known = Some((version, shape.clone()));
+    Ok(shape)
+}

@@ -1,0 +1,427 @@
+//! What becomes of a submission: a row, a fold, a claim, or nothing [H2, H2a, H4]. One submission counts once, whoever
+//! wrote it.
+//!
+//! Every submission is recorded in `watcher_submission`, with the row that stands for it. A row that somebody else wrote
+//! can be *claimed* by at most one submission with a key; a row that we wrote and that somebody else then writes too is
+//! taken away again. Nothing here starts or ends a transaction.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use sha2::{Digest as _, Sha256};
+
+use crate::{
+    fold::trim,
+    meta,
+    schema::{Fts, Shape},
+    submission::{Outcome, Recorded, Submission},
+};
+
+/// Two records of one submission by two programs lie at most so far apart (seconds).
+const WINDOW: i64 = 60;
+
+/// How a submission came to its row; what `watcher_submission.origin` holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Origin {
+    /// We wrote the row, or counted it up, and nobody else has yet.
+    Ours = 0,
+    /// Somebody else wrote the row, or counted it up.
+    Theirs = 1,
+    /// No row was written for it: it was the same as the one before.
+    Folded = 2,
+}
+
+/// The rules, applied inside one write transaction.
+pub(crate) struct Ledger<'a> {
+    conn: &'a Connection,
+    shape: &'a Shape,
+    now: i64,
+}
+
+struct Found {
+    row: i64,
+    created_at: i64,
+    cwd: Option<String>,
+    session: Option<String>,
+    uses: i64,
+}
+
+impl<'a> Ledger<'a> {
+    pub(crate) fn new(conn: &'a Connection, shape: &'a Shape, now: i64) -> Self {
+        Self { conn, shape, now }
+    }
+
+    /// Records one submission.
+    pub(crate) fn record(&self, submission: &Submission) -> rusqlite::Result<Outcome> {
+        let prompt = trim(&submission.prompt);
+        if prompt.is_empty() {
+            return Ok(Outcome::new(Recorded::Empty, None));
+        }
+        let at = submission.created_at.unwrap_or(self.now);
+        let (recorded, row) = if submission.key.is_none() {
+            self.live(prompt, at, submission)?
+        } else if let Some(row) = self.known(submission)? {
+            (Recorded::Known, row)
+        } else {
+            self.keyed(prompt, at, submission)?
+        };
+        Ok(Outcome::new(recorded, Some(row)))
+    }
+
+    /// A prompt typed just now: the same as the latest live addition, or new [H2].
+    fn live(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
+        if let Some((row, latest)) = self.latest()?
+            && latest == prompt
+        {
+            self.note(row, prompt, at, submission, Origin::Folded, None)?;
+            return Ok((Recorded::Folded, row));
+        }
+        self.write(prompt, at, submission)
+    }
+
+    /// A prompt read from somewhere: claimed, folded in its place in time, or new.
+    fn keyed(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
+        let claimed = if self.shape.is_counted() {
+            self.claim_count(prompt, at, submission)?
+        } else {
+            self.claim_row(prompt, at, submission)?
+        };
+        if let Some(row) = claimed {
+            return Ok((Recorded::Claimed, row));
+        }
+        if let Some((row, before)) = self.before(at)?
+            && before == prompt
+        {
+            let unclaimed = self.unkeyed(row, at, submission, "origin = 2")?;
+            match unclaimed {
+                Some(id) => self.give_key(id, submission)?,
+                None => self.note(row, prompt, at, submission, Origin::Folded, None)?,
+            }
+            return Ok((Recorded::Folded, row));
+        }
+        self.write(prompt, at, submission)
+    }
+
+    fn known(&self, submission: &Submission) -> rusqlite::Result<Option<i64>> {
+        let Some(key) = &submission.key else { return Ok(None) };
+        self.conn
+            .prepare_cached("SELECT row FROM watcher_submission WHERE key = ?")?
+            .query_row([key.as_bytes()], |row| row.get(0))
+            .optional()
+    }
+
+    /// The latest live addition: the row with the highest id, where prompts are unique the latest time. Imported rows
+    /// take no part [H2].
+    fn latest(&self) -> rusqlite::Result<Option<(i64, String)>> {
+        if self.shape.is_counted() {
+            // Of several in one second, the one that we saw submitted last.
+            let sql = "SELECT id, CAST(prompt AS TEXT) FROM history h
+                       WHERE created_at = (SELECT max(created_at) FROM history WHERE NOT EXISTS
+                         (SELECT 1 FROM watcher_import WHERE first <= history.id AND last >= history.id))
+                       ORDER BY (SELECT max(s.id) FROM watcher_submission s WHERE s.row = h.id) DESC, id DESC LIMIT 1";
+            return self.conn.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional();
+        }
+        let mut below = i64::MAX;
+        loop {
+            let found = self
+                .conn
+                .prepare_cached("SELECT id, CAST(prompt AS TEXT) FROM history WHERE id < ? ORDER BY id DESC LIMIT 1")?
+                .query_row([below], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((row, prompt)) = found else { return Ok(None) };
+            match self.imported_from(row)? {
+                Some(first) => below = first,
+                None => return Ok(Some((row, prompt))),
+            }
+        }
+    }
+
+    /// The live addition that came last up to `at`.
+    fn before(&self, at: i64) -> rusqlite::Result<Option<(i64, String)>> {
+        let sql = "SELECT id, CAST(prompt AS TEXT) FROM history
+                   WHERE created_at <= ? ORDER BY created_at DESC, id DESC LIMIT 16";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query([at])?;
+        while let Some(row) = rows.next()? {
+            let id = row.get(0)?;
+            if self.imported_from(id)?.is_none() {
+                return Ok(Some((id, row.get(1)?)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first row of the import that this row came with.
+    fn imported_from(&self, row: i64) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT first, last FROM watcher_import WHERE first <= ? ORDER BY first DESC LIMIT 1";
+        let range: Option<(i64, i64)> =
+            self.conn.prepare_cached(sql)?.query_row([row], |found| Ok((found.get(0)?, found.get(1)?))).optional()?;
+        Ok(range.filter(|(_, last)| *last >= row).map(|(first, _)| first))
+    }
+
+    /// Writes a row, or counts one up.
+    fn write(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
+        if !self.shape.is_counted() {
+            self.conn
+                .prepare_cached("INSERT INTO history(prompt, created_at, cwd) VALUES (?, ?, ?)")?
+                .execute(params![prompt, at, submission.cwd])?;
+            let row = self.conn.last_insert_rowid();
+            self.index(row, prompt)?;
+            self.note(row, prompt, at, submission, Origin::Ours, None)?;
+            return Ok((Recorded::Inserted, row));
+        }
+        let Some(found) = self.find(prompt)? else {
+            self.conn
+                .prepare_cached(
+                    "INSERT INTO history(prompt, created_at, cwd, session_id, use_count) VALUES (?, ?, ?, ?, 1)",
+                )?
+                .execute(params![prompt, at, submission.cwd, submission.session])?;
+            let row = self.conn.last_insert_rowid();
+            self.index(row, prompt)?;
+            self.note(row, prompt, at, submission, Origin::Ours, Some(1))?;
+            return Ok((Recorded::Inserted, row));
+        };
+        self.note_earlier(prompt, &found)?;
+        if at >= found.created_at {
+            self.conn
+                .prepare_cached(
+                    "UPDATE history SET use_count = use_count + 1, created_at = ?2, cwd = ?3, session_id = ?4
+                     WHERE id = ?1",
+                )?
+                .execute(params![found.row, at, submission.cwd, submission.session])?;
+        } else {
+            self.conn
+                .prepare_cached("UPDATE history SET use_count = use_count + 1 WHERE id = ?1")?
+                .execute([found.row])?;
+        }
+        self.note(found.row, prompt, at, submission, Origin::Ours, Some(found.uses + 1))?;
+        Ok((Recorded::Bumped, found.row))
+    }
+
+    fn find(&self, prompt: &str) -> rusqlite::Result<Option<Found>> {
+        let sql = "SELECT id, created_at, cwd, session_id, use_count FROM history WHERE prompt = ?";
+        let found = |row: &rusqlite::Row<'_>| {
+            Ok(Found {
+                row: row.get(0)?,
+                created_at: row.get(1)?,
+                cwd: row.get(2)?,
+                session: row.get(3)?,
+                uses: row.get(4)?,
+            })
+        };
+        self.conn.prepare_cached(sql)?.query_row([prompt], found).optional()
+    }
+
+    /// Feeds the index where no trigger does.
+    fn index(&self, row: i64, prompt: &str) -> rusqlite::Result<()> {
+        if self.shape.fts == Fts::Words && !self.shape.insert_trigger {
+            self.conn
+                .prepare_cached("INSERT INTO history_fts(rowid, prompt) VALUES (?, ?)")?
+                .execute(params![row, prompt])?;
+        }
+        Ok(())
+    }
+
+    /// Takes a row away, with its words.
+    pub(crate) fn remove(&self, row: i64) -> rusqlite::Result<()> {
+        if self.shape.fts == Fts::Words && !self.shape.delete_trigger {
+            self.conn
+                .prepare_cached(
+                    "INSERT INTO history_fts(history_fts, rowid, prompt)
+                     SELECT 'delete', id, prompt FROM history WHERE id = ?",
+                )?
+                .execute([row])?;
+        }
+        self.conn.prepare_cached("DELETE FROM history WHERE id = ?")?.execute([row])?;
+        Ok(())
+    }
+
+    fn note(
+        &self,
+        row: i64,
+        prompt: &str,
+        at: i64,
+        submission: &Submission,
+        origin: Origin,
+        uses: Option<i64>,
+    ) -> rusqlite::Result<()> {
+        self.conn
+            .prepare_cached(
+                "INSERT INTO watcher_submission(row, prompt_hash, at, cwd, session, key, origin, uses)
+                 VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+            )?
+            .execute(params![
+                row,
+                prompt_hash(prompt),
+                at,
+                submission.cwd,
+                submission.session,
+                submission.key.as_ref().map(crate::EntryKey::as_bytes),
+                origin as i64,
+                uses
+            ])?;
+        Ok(())
+    }
+
+    /// Before a row forgets who used it last, that use becomes a record, so that scopes still find it.
+    fn note_earlier(&self, prompt: &str, found: &Found) -> rusqlite::Result<()> {
+        let recorded: bool = self
+            .conn
+            .prepare_cached("SELECT EXISTS(SELECT 1 FROM watcher_submission WHERE row = ? AND at = ? AND cwd IS ?)")?
+            .query_row(params![found.row, found.created_at, found.cwd], |row| row.get(0))?;
+        if recorded {
+            return Ok(());
+        }
+        let earlier = Submission {
+            prompt: String::new(),
+            cwd: found.cwd.clone(),
+            session: found.session.clone(),
+            created_at: None,
+            key: None,
+        };
+        self.note(found.row, prompt, found.created_at, &earlier, Origin::Theirs, Some(found.uses))
+    }
+
+    /// A record without a key of the same row that this submission may be, the nearest in time.
+    fn unkeyed(&self, row: i64, at: i64, submission: &Submission, which: &str) -> rusqlite::Result<Option<i64>> {
+        let sql = format!(
+            "SELECT id FROM watcher_submission WHERE row = ?1 AND key IS NULL AND {which}
+             AND at BETWEEN ?2 - ?4 AND ?2 + ?4 AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+             ORDER BY abs(at - ?2), id LIMIT 1"
+        );
+        self.conn
+            .prepare_cached(&sql)?
+            .query_row(params![row, at, submission.cwd, WINDOW], |found| found.get(0))
+            .optional()
+    }
+
+    fn give_key(&self, id: i64, submission: &Submission) -> rusqlite::Result<()> {
+        let key = submission.key.as_ref().map(crate::EntryKey::as_bytes);
+        self.conn
+            .prepare_cached(
+                "UPDATE watcher_submission SET key = ?2, session = ifnull(session, ?3), cwd = ifnull(cwd, ?4)
+                 WHERE id = ?1",
+            )?
+            .execute(params![id, key, submission.session, submission.cwd])?;
+        Ok(())
+    }
+
+    /// Claims a row that stands for this submission already: same prompt, near in time, same directory or none, not
+    /// claimed by another key.
+    fn claim_row(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT id FROM history h
+                   WHERE created_at BETWEEN ?1 - ?4 AND ?1 + ?4 AND prompt = ?2
+                     AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+                     AND NOT EXISTS (SELECT 1 FROM watcher_submission
+                                     WHERE row = h.id AND key IS NOT NULL AND origin <> 2)
+                   ORDER BY abs(created_at - ?1), id LIMIT 1";
+        let row: Option<i64> = self
+            .conn
+            .prepare_cached(sql)?
+            .query_row(params![at, prompt, submission.cwd, WINDOW], |row| row.get(0))
+            .optional()?;
+        let Some(row) = row else { return Ok(None) };
+        match self.unkeyed(row, at, submission, "origin <> 2")? {
+            Some(id) => self.give_key(id, submission)?,
+            None => self.note(row, prompt, at, submission, Origin::Theirs, None)?,
+        }
+        Ok(Some(row))
+    }
+
+    /// Claims one of the uses that somebody else has counted [H4].
+    fn claim_count(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<Option<i64>> {
+        let Some(found) = self.find(prompt)? else { return Ok(None) };
+        if let Some(id) = self.unkeyed(found.row, at, submission, "origin <> 2")? {
+            self.give_key(id, submission)?;
+            return Ok(Some(found.row));
+        }
+        let ours: i64 = self
+            .conn
+            .prepare_cached("SELECT count(*) FROM watcher_submission WHERE row = ? AND origin <> 2")?
+            .query_row([found.row], |row| row.get(0))?;
+        if found.uses > ours && at <= found.created_at + WINDOW {
+            self.note(found.row, prompt, at, submission, Origin::Theirs, Some(found.uses))?;
+            return Ok(Some(found.row));
+        }
+        Ok(None)
+    }
+
+    /// What the owner wrote since the last time for submissions that we had written first: its row stays, ours goes.
+    pub(crate) fn yield_to_owner(&self) -> rusqlite::Result<()> {
+        if self.shape.is_counted() { self.yield_counts() } else { self.yield_rows() }
+    }
+
+    fn yield_rows(&self) -> rusqlite::Result<()> {
+        let seen = meta::get(self.conn, meta::SEEN)?.unwrap_or(i64::MAX);
+        let sql = "SELECT id, prompt, created_at, cwd FROM history h WHERE id > ?
+                   AND NOT EXISTS (SELECT 1 FROM watcher_submission WHERE row = h.id)
+                   AND NOT EXISTS (SELECT 1 FROM watcher_import WHERE first <= h.id AND last >= h.id) ORDER BY id";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query([seen])?;
+        while let Some(row) = rows.next()? {
+            let theirs: i64 = row.get(0)?;
+            let double = "SELECT h.id, s.id FROM history h JOIN watcher_submission s ON s.row = h.id AND s.origin = 0
+                          WHERE h.created_at BETWEEN ?1 - ?5 AND ?1 + ?5 AND h.prompt = ?2 AND h.id <> ?3
+                            AND (h.cwd IS ?4 OR h.cwd IS NULL OR ?4 IS NULL)
+                          ORDER BY abs(h.created_at - ?1), h.id LIMIT 1";
+            let (prompt, time, cwd) = (row.get_ref(1)?, row.get_ref(2)?, row.get_ref(3)?);
+            let found: Option<(i64, i64)> = self
+                .conn
+                .prepare_cached(double)?
+                .query_row(
+                    params![
+                        rusqlite::types::ToSqlOutput::Borrowed(time),
+                        rusqlite::types::ToSqlOutput::Borrowed(prompt),
+                        theirs,
+                        rusqlite::types::ToSqlOutput::Borrowed(cwd),
+                        WINDOW
+                    ],
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .optional()?;
+            if let Some((ours, submission)) = found {
+                self.remove(ours)?;
+                self.conn
+                    .prepare_cached("UPDATE watcher_submission SET row = ?1 WHERE row = ?2")?
+                    .execute([theirs, ours])?;
+                self.conn
+                    .prepare_cached("UPDATE watcher_submission SET origin = 1 WHERE id = ?")?
+                    .execute([submission])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn yield_counts(&self) -> rusqlite::Result<()> {
+        // The latest of our uses of each row knows the count that it left behind; what is above came later.
+        let sql = "SELECT s.row, h.use_count - max(s.uses), h.use_count FROM watcher_submission s
+                   JOIN history h ON h.id = s.row
+                   WHERE s.at >= ?1 AND s.origin = 0 AND h.created_at BETWEEN s.at - ?2 AND s.at + ?2
+                   GROUP BY s.row HAVING h.use_count > max(s.uses)";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query([self.now - 2 * WINDOW, WINDOW])?;
+        while let Some(row) = rows.next()? {
+            let (id, above, uses): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let yielded = self
+                .conn
+                .prepare_cached(
+                    "UPDATE watcher_submission SET origin = 1 WHERE id IN
+                       (SELECT id FROM watcher_submission WHERE row = ?1 AND origin = 0 AND at >= ?2
+                        ORDER BY id LIMIT ?3)",
+                )?
+                .execute([id, self.now - 2 * WINDOW, above])?;
+            let yielded = i64::try_from(yielded).unwrap_or(0);
+            self.conn
+                .prepare_cached("UPDATE history SET use_count = use_count - ?2 WHERE id = ?1")?
+                .execute([id, yielded])?;
+            self.conn
+                .prepare_cached("UPDATE watcher_submission SET uses = ?2 WHERE row = ?1 AND origin = 0")?
+                .execute([id, uses - yielded])?;
+        }
+        Ok(())
+    }
+}
+
+/// A number that two equal prompts share, to find a row again after the owner has built its table anew.
+pub(crate) fn prompt_hash(prompt: &str) -> i64 {
+    let digest = Sha256::digest(prompt.as_bytes());
+    i64::from_le_bytes(digest[..8].try_into().unwrap_or_default())
+}

@@ -1,0 +1,292 @@
+//! The one thread that writes. Prompts that queued up while it was busy go into one transaction; nothing waits for a
+//! timer. It holds the write lock for at most [`SLICE`] at a time [H5].
+
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{
+        Arc, Condvar, Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+        mpsc::{Receiver, Sender, channel},
+    },
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use rusqlite::Transaction;
+
+use crate::{
+    database::Database,
+    error::{Error, ErrorKind, Result},
+    ledger::Ledger,
+    options::OpenOptions,
+    order,
+    pending::{Pending, Promise, pending},
+    schema::{self, Form, Shape},
+    submission::{Outcome, Submission},
+};
+
+/// A transaction that can be cut short is, after so much time; the rest of the tenth of a second is for the commit.
+pub(crate) const SLICE: Duration = Duration::from_millis(40);
+
+enum Job {
+    Add(Submission, Promise<Outcome>),
+    Run(Box<dyn FnOnce(&mut Writer) + Send>),
+}
+
+/// The queue's end in the store.
+pub(crate) struct Queue {
+    jobs: Option<Sender<Job>>,
+    sent: AtomicU64,
+    done: Arc<Done>,
+    thread: Option<JoinHandle<Result<()>>>,
+    path: PathBuf,
+}
+
+#[derive(Default)]
+struct Done {
+    count: Mutex<u64>,
+    changed: Condvar,
+}
+
+impl Done {
+    fn add(&self, jobs: u64) {
+        *self.count.lock().unwrap_or_else(PoisonError::into_inner) += jobs;
+        self.changed.notify_all();
+    }
+}
+
+/// The thread's own state.
+pub(crate) struct Writer {
+    pub(crate) database: Database,
+    pub(crate) options: OpenOptions,
+    /// The first failure that nobody was waiting for; `close` tells it.
+    unheard: Option<Error>,
+}
+
+impl Queue {
+    pub(crate) fn start(database: Database, options: OpenOptions) -> Result<Self> {
+        let path = database.path.clone();
+        let (jobs, receiver) = channel();
+        let done = Arc::new(Done::default());
+        let writer = Writer { database, options, unheard: None };
+        let counter = Arc::clone(&done);
+        let thread = std::thread::Builder::new()
+            .name("history-writer".to_owned())
+            .spawn(move || writer.run(&receiver, &counter))
+            .map_err(|error| Error::io(&path, "its writer thread can't be started", error))?;
+        Ok(Self { jobs: Some(jobs), sent: AtomicU64::new(0), done, thread: Some(thread), path })
+    }
+
+    pub(crate) fn add(&self, submission: Submission) -> Pending<Outcome> {
+        let (promise, pending) = pending(self.closed());
+        self.send(Job::Add(submission, promise));
+        pending
+    }
+
+    pub(crate) fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&mut Writer) -> Result<T> + Send + 'static,
+    ) -> Pending<T> {
+        let (promise, pending) = pending(self.closed());
+        self.send(Job::Run(Box::new(move |writer| {
+            let result = work(writer);
+            writer.answer(promise, result);
+        })));
+        pending
+    }
+
+    fn send(&self, job: Job) {
+        self.sent.fetch_add(1, Ordering::SeqCst);
+        if let Some(jobs) = &self.jobs
+            && jobs.send(job).is_err()
+        {
+            self.done.add(1);
+        }
+    }
+
+    /// Waits until everything that was queued before this call is committed or has failed.
+    pub(crate) fn catch_up(&self) {
+        let sent = self.sent.load(Ordering::SeqCst);
+        let mut done = self.done.count.lock().unwrap_or_else(PoisonError::into_inner);
+        while *done < sent {
+            done = self.done.changed.wait(done).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Lets the thread finish what is queued and end.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        drop(self.jobs.take());
+        let Some(thread) = self.thread.take() else { return Ok(()) };
+        thread.join().unwrap_or_else(|_| Err(Error::new(ErrorKind::Closed, &self.path, "the writer thread panicked")))
+    }
+
+    fn closed(&self) -> Error {
+        Error::new(ErrorKind::Closed, &self.path, "the store was closed before this was written")
+    }
+}
+
+impl Writer {
+    fn run(mut self, jobs: &Receiver<Job>, done: &Done) -> Result<()> {
+        let mut next = jobs.recv().ok();
+        while let Some(job) = next.take() {
+            match job {
+                Job::Run(work) => {
+                    work(&mut self);
+                    done.add(1);
+                }
+                Job::Add(submission, promise) => {
+                    let mut group = vec![(submission, promise)];
+                    while next.is_none() {
+                        match jobs.try_recv() {
+                            Ok(Job::Add(submission, promise)) => group.push((submission, promise)),
+                            Ok(other) => next = Some(other),
+                            Err(_) => break,
+                        }
+                    }
+                    let count = group.len() as u64;
+                    self.add_all(group);
+                    done.add(count);
+                }
+            }
+            next = next.or_else(|| jobs.recv().ok());
+        }
+        let Self { database, unheard, .. } = self;
+        database.conn.close().map_err(|(_, error)| Error::sqlite(&database.path, error))?;
+        unheard.map_or(Ok(()), Err)
+    }
+
+    fn add_all(&mut self, group: Vec<(Submission, Promise<Outcome>)>) {
+        let mut waiting = group.into_iter().peekable();
+        while waiting.peek().is_some() {
+            let mut taken = Vec::new();
+            let result = self.write(|ledger, _| {
+                let began = Instant::now();
+                let mut outcomes = Vec::new();
+                while let Some((submission, promise)) = waiting.next() {
+                    taken.push(promise);
+                    outcomes.push(ledger.record(&submission)?);
+                    if began.elapsed() > SLICE {
+                        break;
+                    }
+                }
+                Ok(outcomes)
+            });
+            match result {
+                Ok(outcomes) => {
+                    for (promise, outcome) in taken.into_iter().zip(outcomes) {
+                        self.answer(promise, Ok(outcome));
+                    }
+                }
+                Err(error) => {
+                    // The lock was never got: nothing was taken from the queue, and all of it has waited as long.
+                    let unserved: Vec<_> =
+                        if taken.is_empty() { waiting.by_ref().map(|(_, promise)| promise).collect() } else { taken };
+                    for promise in unserved {
+                        self.answer(promise, Err(error.clone()));
+                    }
+                }
+            }
+        }
+    }
+
+    /// One transaction of ours: the form is checked, what the owner wrote meanwhile is taken in, the work is done, the
+    /// stored order is brought up to date.
+    pub(crate) fn write<T>(
+        &mut self,
+        work: impl FnOnce(&Ledger<'_>, &Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> Result<T> {
+        self.transact(|ledger, transaction| work(ledger, transaction).map_err(Failure::Sqlite))
+    }
+
+    pub(crate) fn transact<T>(
+        &mut self,
+        work: impl FnOnce(&Ledger<'_>, &Transaction<'_>) -> std::result::Result<T, Failure>,
+    ) -> Result<T> {
+        let path = self.database.path.clone();
+        let now = (self.options.clock)();
+        let sqlite = |error| Error::sqlite(&path, error);
+        self.prepare()?;
+        let (transaction, shape) = self.database.begin().map_err(sqlite)?;
+        check_writable(&shape, &path)?;
+        let ledger = Ledger::new(&transaction, &shape, now);
+        ledger.yield_to_owner().map_err(sqlite)?;
+        let result = work(&ledger, &transaction).map_err(|failure| match failure {
+            Failure::Sqlite(error) => sqlite(error),
+            Failure::Caller(error) => Error::rejected(&path, error),
+        })?;
+        order::advance(&transaction, &shape).map_err(sqlite)?;
+        transaction.commit().map_err(sqlite)?;
+        Ok(result)
+    }
+
+    fn prepare(&mut self) -> Result<()> {
+        let path = self.database.path.clone();
+        let sqlite = |error| Error::sqlite(&path, error);
+        let shape = self.database.shape().map_err(sqlite)?;
+        if shape.own && shape.fts != schema::Fts::Missing {
+            return Ok(());
+        }
+        let (transaction, shape) = self.database.begin().map_err(sqlite)?;
+        let prepare = || -> rusqlite::Result<()> {
+            match shape.form {
+                Form::Empty => schema::create(&transaction)?,
+                Form::Plain | Form::Counted => {
+                    if !shape.own {
+                        schema::create_own(&transaction)?;
+                    }
+                    if shape.fts == schema::Fts::Missing {
+                        schema::create_fts(&transaction, "history_fts")?;
+                        schema::create_insert_trigger(&transaction)?;
+                        transaction.execute("INSERT INTO history_fts(history_fts) VALUES ('rebuild')", [])?;
+                    }
+                }
+                Form::Unknown { .. } | Form::Alien => {}
+            }
+            Ok(())
+        };
+        prepare().map_err(sqlite)?;
+        transaction.commit().map_err(sqlite)
+    }
+
+    fn answer<T>(&mut self, promise: Promise<T>, result: Result<T>) {
+        if let Err(error) = &result
+            && !promise.is_awaited()
+        {
+            tracing::error!(%error, "a prompt was not recorded");
+            self.unheard.get_or_insert_with(|| error.clone());
+        }
+        promise.fulfil(result);
+    }
+}
+
+/// Why the work inside a transaction stopped.
+pub(crate) enum Failure {
+    Sqlite(rusqlite::Error),
+    Caller(Box<dyn std::error::Error + Send + Sync>),
+}
+
+impl From<rusqlite::Error> for Failure {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+/// Runs the caller's part; a panic of it is a failure like any other, and the thread lives on.
+pub(crate) fn guarded<T>(
+    work: impl FnOnce() -> std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>,
+) -> std::result::Result<T, Failure> {
+    match catch_unwind(AssertUnwindSafe(work)) {
+        Ok(result) => result.map_err(Failure::Caller),
+        Err(_) => Err(Failure::Caller("the caller's part panicked".into())),
+    }
+}
+
+fn check_writable(shape: &Shape, path: &std::path::Path) -> Result<()> {
+    if shape.is_known() {
+        return Ok(());
+    }
+    let message = "its `history` table has a form that this program does not know, so nothing is written to it; \
+                   update the program, or name another database";
+    Err(Error::new(ErrorKind::UnknownSchema, path, message))
+}

@@ -1,0 +1,77 @@
+//! Adding: [H2] and [H2a] from one process.
+
+use history::{EntryKey, ErrorKind, HistoryStorage, OpenOptions, Recorded, Scope, Submission};
+
+fn keyed(prompt: &str, at: i64, key: &str) -> Submission {
+    Submission::new(prompt).cwd("/p").session("s").at(at).key(EntryKey::new(key))
+}
+
+#[test]
+fn h2_an_add_can_be_awaited_or_dropped_and_close_commits_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    let store = HistoryStorage::open(&path).unwrap();
+    for number in 0..500 {
+        drop(store.add(format!("prompt {number}"), None));
+    }
+    assert_eq!(store.recent(1, &Scope::everywhere()).unwrap()[0].prompt(), "prompt 499");
+    for number in 500..1000 {
+        drop(store.add(format!("prompt {number}"), None));
+    }
+    store.close().unwrap();
+    let store = HistoryStorage::open(&path).unwrap();
+    assert_eq!(store.recent(1000, &Scope::everywhere()).unwrap().len(), 1000);
+}
+
+#[test]
+fn apply_commits_rows_and_the_callers_statements_together_or_not_at_all() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = HistoryStorage::open(dir.path().join("history.db")).unwrap();
+    let first = store.apply(vec![keyed("one", 1, "a"), keyed("two", 2, "b")], |transaction, outcomes| {
+        transaction
+            .execute_batch("CREATE TABLE watcher_position(at INTEGER); INSERT INTO watcher_position VALUES (7)")?;
+        Ok(outcomes.iter().map(history::Outcome::recorded).collect::<Vec<_>>())
+    });
+    assert_eq!(first.wait().unwrap(), [Recorded::Inserted, Recorded::Inserted]);
+    let failed = store.apply(vec![keyed("three", 3, "c")], |transaction, _| {
+        transaction.execute("UPDATE watcher_position SET at = 8", [])?;
+        Err::<(), _>("no".into())
+    });
+    assert_eq!(failed.wait().unwrap_err().kind(), ErrorKind::Rejected);
+    let panicked = store.apply(vec![keyed("three", 3, "c")], |_, _| -> Result<(), _> { panic!("expected") });
+    assert_eq!(panicked.wait().unwrap_err().kind(), ErrorKind::Rejected);
+    let again = store.apply(vec![keyed("one", 1, "a"), keyed("three", 3, "c")], |transaction, outcomes| {
+        let at: i64 = transaction.query_row("SELECT at FROM watcher_position", [], |row| row.get(0))?;
+        Ok((at, outcomes.iter().map(history::Outcome::recorded).collect::<Vec<_>>()))
+    });
+    assert_eq!(again.wait().unwrap(), (7, vec![Recorded::Known, Recorded::Inserted]));
+    let prompts: Vec<_> =
+        store.recent(9, &Scope::everywhere()).unwrap().iter().map(|entry| entry.prompt().to_owned()).collect();
+    assert_eq!(prompts, ["three", "two", "one"]);
+}
+
+#[test]
+fn h2a_scopes_find_folded_submissions_too() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = OpenOptions::new().clock(|| 50).open(dir.path().join("history.db")).unwrap();
+    let add = |prompt: &str, cwd: &str, session: &str, at: i64| {
+        store.submit(Submission::new(prompt).cwd(cwd).session(session).at(at)).wait().unwrap().recorded()
+    };
+    assert_eq!(add("go on", "/w/a", "s1", 10), Recorded::Inserted);
+    assert_eq!(add("go on", "/w/b", "s2", 20), Recorded::Folded);
+    assert_eq!(add("go on", "/w/a", "s1", 30), Recorded::Folded);
+    assert_eq!(add("stop", "/w/a/deep", "s1", 40), Recorded::Inserted);
+    let ask = |scope: Scope| -> Vec<(String, i64)> {
+        let recent = store.recent(10, &scope).unwrap();
+        recent.iter().map(|entry| (entry.prompt().to_owned(), entry.created_at())).collect()
+    };
+    assert_eq!(ask(Scope::directory("/w/a")), [("go on".to_owned(), 30)]);
+    assert_eq!(ask(Scope::directory("/w/b")), [("go on".to_owned(), 20)]);
+    assert_eq!(ask(Scope::below("/w/a")), [("stop".to_owned(), 40), ("go on".to_owned(), 30)]);
+    assert_eq!(ask(Scope::below("/w")).len(), 2);
+    assert_eq!(ask(Scope::below("/")).len(), 2);
+    assert_eq!(ask(Scope::everywhere().session("s2")), [("go on".to_owned(), 20)]);
+    assert_eq!(ask(Scope::everywhere().since(25).until(35)), [("go on".to_owned(), 30)]);
+    assert_eq!(ask(Scope::below("/w").session("s1").until(35)), [("go on".to_owned(), 30)]);
+    assert_eq!(ask(Scope::directory("/elsewhere")), []);
+}
