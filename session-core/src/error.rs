@@ -41,6 +41,8 @@ struct Inner {
 pub enum ErrorKind {
     /// A file or directory that was asked for does not exist.
     NotFound,
+    /// Something is where a new file or directory was to be made.
+    AlreadyExists,
     /// The operating system refused access.
     PermissionDenied,
     /// The path names a directory, a device or something else that cannot be a session file.
@@ -87,6 +89,7 @@ impl Error {
     pub fn io(action: &str, path: &Path, source: io::Error) -> Self {
         let kind = match source.kind() {
             io::ErrorKind::NotFound => ErrorKind::NotFound,
+            io::ErrorKind::AlreadyExists => ErrorKind::AlreadyExists,
             io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => ErrorKind::PermissionDenied,
             io::ErrorKind::IsADirectory | io::ErrorKind::NotADirectory => ErrorKind::NotAFile,
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => ErrorKind::StorageFull,

@@ -1,7 +1,20 @@
 //! The storage interface `[S1]`: everything that a session manager asks of a file system, and nothing else touches one.
 //!
-//! A storage is synchronous and object safe; others can be written outside this crate. Every error names the path. A missing
-//! file is told apart from one that cannot be read: an I/O error never looks like "nothing there" `[L1]`.
+//! A storage is synchronous and object safe; others can be written outside this crate, and `contract` (behind the feature of
+//! that name) checks one. Every error names the path. A missing file is told apart from one that cannot be read: an I/O error
+//! never looks like "nothing there" `[L1]`. Nothing here knows what a session is.
+
+#[cfg(any(test, feature = "contract"))]
+pub mod contract;
+mod file;
+mod memory;
+mod replacement;
+#[cfg(target_os = "linux")]
+mod writers;
+
+pub use file::FileSessionStorage;
+pub use memory::MemorySessionStorage;
+pub use replacement::{Replacement, is_temporary};
 
 use std::fmt;
 use std::io;
@@ -73,6 +86,8 @@ pub struct Holder {
     pub pid: u32,
     /// Its command name, where it can be read.
     pub command: Option<String>,
+    /// Whether it is a process of ours: it has the session's lock file open too, so it takes part in locking `[W6]`.
+    pub ours: bool,
 }
 
 impl fmt::Display for Holder {
@@ -92,8 +107,9 @@ pub trait StorageReader: Send + Sync + fmt::Debug {
     fn stat(&self) -> Result<Stat>;
 }
 
-/// A file opened for appending.
+/// A file opened for writing.
 ///
+/// After its first error a writer writes no more: every later call returns that error, so nothing lands behind a torn line.
 /// Dropping a writer closes it without saying whether that worked; [`close`](StorageWriter::close) says.
 pub trait StorageWriter: Send + fmt::Debug {
     /// Writes `bytes` in one call to the kernel. When this returns, killing the process loses nothing of it `[W3]`; a power
@@ -112,7 +128,8 @@ pub trait StorageWriter: Send + fmt::Debug {
     fn flush(&mut self) -> Result<()>;
     /// Returns when the file's content is on the medium: a power cut after it loses nothing `[W3]`.
     fn fsync(&mut self) -> Result<()>;
-    /// Closes the file and reports what an operating system only says then.
+    /// Closes the file and reports the first error that this writer met. A network file system may say only at
+    /// [`fsync`](StorageWriter::fsync) that earlier writes failed: sync before closing what must not be lost.
     fn close(self: Box<Self>) -> Result<()>;
     /// The first error that this writer met.
     fn error(&self) -> Option<&Error>;
@@ -120,18 +137,35 @@ pub trait StorageWriter: Send + fmt::Debug {
     fn stat(&self) -> Result<Stat>;
 }
 
-/// A lock that is held until it is dropped, or until its process ends in whatever way.
-pub trait StorageLock: Send + fmt::Debug {}
+/// A lock file, opened. Held between [`acquire`](StorageLock::acquire) and [`release`](StorageLock::release), or until it is
+/// dropped, or until its process ends in whatever way. While it is open, held or not, its process counts as one of ours
+/// ([`Holder::ours`]).
+///
+/// Two opened locks of one path exclude each other also within one process. A lock is not reentrant.
+pub trait StorageLock: Send + fmt::Debug {
+    /// Takes the lock, waiting up to `wait`. Taking a lock that this value holds already does nothing.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Locked`] with what the holder wrote, after `wait`. Any other error means that locking does not work here;
+    /// the lock is not held then either.
+    fn acquire(&mut self, wait: Duration) -> Result<()>;
+    /// Gives the lock up and keeps the file open.
+    fn release(&mut self);
+}
 
 /// Where sessions are stored.
 ///
 /// # Contract
 ///
-/// * What a storage creates is private: directories 0700, files 0600, whatever the umask `[D10]`.
+/// * What a storage creates is private: directories 0700, files 0600, whatever the umask `[D10]`. What others created keeps
+///   its mode.
 /// * `rename` replaces its target at once: a reader sees the old or the new file, never none.
-/// * Durability of names needs [`sync_dir`](SessionStorage::sync_dir) after a create or rename.
+/// * Durability of names needs [`sync_dir`](SessionStorage::sync_dir) after a create, rename or unlink. Only
+///   [`ensure_dir`](SessionStorage::ensure_dir), [`copy`](SessionStorage::copy), [`write_text`](SessionStorage::write_text)
+///   and a rename that has to cross file systems have done so when they return.
+/// * Nothing is created in a directory that does not exist.
 pub trait SessionStorage: Send + Sync + fmt::Debug {
-    /// Makes the directory and its parents where missing.
+    /// Makes the directory and its parents where missing; their names are on the medium when this returns.
     fn ensure_dir(&self, dir: &Path) -> Result<()>;
     /// What `path` is, symbolic links followed; none when there is nothing.
     fn stat(&self, path: &Path) -> Result<Option<Stat>>;
@@ -141,19 +175,24 @@ pub trait SessionStorage: Send + Sync + fmt::Debug {
     fn open_reader(&self, path: &Path) -> Result<Box<dyn StorageReader>>;
     /// Opens a file for writing.
     fn open_writer(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn StorageWriter>>;
-    /// Creates a file that must not exist yet, and opens it for writing.
+    /// Creates a file that must not exist yet, and opens it for appending.
+    ///
+    /// # Errors
+    /// [`ErrorKind::AlreadyExists`] when anything is there, a dangling link too.
     fn create_new(&self, path: &Path) -> Result<Box<dyn StorageWriter>>;
-    /// Replaces the file's content whole: temporary file, sync, rename. A crash leaves the old or the new text.
-    fn write_text(&self, path: &Path, text: &str) -> Result<()>;
-    /// Overwrites bytes inside an existing file in one call; never makes it longer.
+    /// Overwrites bytes inside an existing file in one call. A range that would make it longer is
+    /// [`ErrorKind::InvalidInput`], and nothing is written.
     fn write_at(&self, path: &Path, offset: u64, bytes: &[u8]) -> Result<()>;
-    /// Renames, replacing the target.
+    /// Renames a file or directory, replacing a file at the target at once. Across file systems it copies beside the target,
+    /// syncs, compares, renames there and removes the original; what changed meanwhile is an error and nothing is removed
+    /// `[S1]`.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
     /// Removes a file.
     fn unlink(&self, path: &Path) -> Result<()>;
     /// Removes a directory with all that is in it; symbolic links in it are removed, not followed.
     fn remove_tree(&self, dir: &Path) -> Result<()>;
-    /// Copies a file, or a directory with all in it, to a path that must not exist; synced before it returns.
+    /// Copies a file, or a directory with all in it, to a path that must not exist; synced before it returns. Modification
+    /// times are kept, modes are private, links inside a directory stay links. On an error nothing is left at `to`.
     fn copy(&self, from: &Path, to: &Path) -> Result<()>;
     /// Returns when the names in `dir` are on the medium.
     fn sync_dir(&self, dir: &Path) -> Result<()>;
@@ -161,18 +200,32 @@ pub trait SessionStorage: Send + Sync + fmt::Debug {
     fn set_modified(&self, path: &Path, time: SystemTime) -> Result<()>;
     /// The same path with symbolic links resolved as far as it exists `[D5]`.
     fn resolve(&self, path: &Path) -> PathBuf;
-    /// Takes the lock file at `path`, created private and never deleted, writing `holder` into it, and waits up to `wait`.
-    /// The kernel frees it when its process ends.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Locked`] with what the holder wrote, after `wait`.
-    fn lock(&self, path: &Path, holder: &str, wait: Duration) -> Result<Box<dyn StorageLock>>;
+    /// Opens the lock file at `path`, created private where missing and never deleted. `holder` says who we are; it is
+    /// written into the file each time the lock is taken, for the message of whoever waits in vain.
+    fn open_lock(&self, path: &Path, holder: &str) -> Result<Box<dyn StorageLock>>;
 
-    /// Processes other than this one that have the file open for writing, as far as the platform can tell (Linux). None of
-    /// them can be seen elsewhere: an empty list is no promise.
-    fn writers_of(&self, path: &Path) -> Result<Vec<Holder>> {
-        let _ = path;
+    /// Opens and takes the lock file at `path`: [`open_lock`](SessionStorage::open_lock), then
+    /// [`acquire`](StorageLock::acquire) with its errors.
+    fn lock(&self, path: &Path, holder: &str, wait: Duration) -> Result<Box<dyn StorageLock>> {
+        let mut lock = self.open_lock(path, holder)?;
+        lock.acquire(wait)?;
+        Ok(lock)
+    }
+
+    /// Processes other than this one that have the file at `path` open for writing; those that have the lock file `lock`
+    /// open too are [ours](Holder::ours). As far as the platform can tell: on Linux the processes that we may look into, none
+    /// elsewhere. An empty list is no promise.
+    fn writers_of(&self, path: &Path, lock: &Path) -> Result<Vec<Holder>> {
+        let _ = (path, lock);
         Ok(Vec::new())
+    }
+
+    /// Replaces the file's content whole: temporary file, sync, rename, sync of the directory ([`Replacement`]). A crash or
+    /// power cut at any instant leaves the old or the new text, whole; after an error no temporary file is left.
+    fn write_text(&self, path: &Path, text: &str) -> Result<()> {
+        let mut replacement = Replacement::of(self, path)?;
+        replacement.write(text.as_bytes())?;
+        replacement.commit()
     }
 
     /// Whether something is at `path`.
