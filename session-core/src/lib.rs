@@ -5,10 +5,16 @@ mod clock;
 mod error;
 mod id;
 mod json;
+mod layout;
+mod pointer;
 mod splice;
 pub mod storage;
+mod terminal;
 
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use error::{Error, ErrorKind, Result};
 pub use id::{CountingIds, EntryId, IdSource, RandomIds, SessionId};
 pub use json::{Items, Json, JsonKind, JsonText, Member, Members, quote};
+pub use layout::{AgentDir, Environment, Harness, artifact_dir, encode_cwd, same_path, session_file_name};
+pub use pointer::{Pointer, PointerChange, Pointers, StoredPointer};
+pub use terminal::{TerminalId, stdin_terminal};
