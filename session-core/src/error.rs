@@ -63,6 +63,8 @@ pub enum ErrorKind {
     Locked,
     /// A process that is not ours has the file open for writing; the message names it `[W6]`.
     HeldElsewhere,
+    /// Sessions are being written: what needs a quiet moment was not done, and can be tried again later.
+    Busy,
     /// The session file was deleted while it was open; what is in memory can be written again `[W6]`.
     Deleted,
     /// The file no longer holds the entry where it stood when it was opened `[L9]`.

@@ -5,6 +5,7 @@
 //! a typed value decode one from the text.
 
 mod text;
+mod tokens;
 mod validate;
 
 use std::borrow::Cow;
@@ -13,6 +14,7 @@ use std::ops::Range;
 
 pub use text::quote;
 pub(crate) use text::{decode, decode_lossless};
+pub(crate) use tokens::{TokenKind, Tokens};
 pub(crate) use validate::validate;
 
 /// One JSON value, owned: valid JSON, valid UTF-8, spelled as it was found.

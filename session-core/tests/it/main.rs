@@ -1,0 +1,9 @@
+//! Integration tests of `session-core`, one module a subject.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect fails")]
+
+mod artifacts;
+mod blobs;
+mod collect;
+mod dying;
+mod persist;
