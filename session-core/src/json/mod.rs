@@ -137,6 +137,13 @@ impl<'a> Json<'a> {
         validate(self.0).is_ok().then(|| JsonText::from_valid(self.0))
     }
 
+    /// Where this value stands in the bytes that it was found in. Both must be views on the same bytes.
+    pub(crate) fn range_in(self, whole: &[u8]) -> Range<usize> {
+        let start = (self.0.as_ptr() as usize).wrapping_sub(whole.as_ptr() as usize);
+        debug_assert!(start + self.0.len() <= whole.len(), "a view on other bytes");
+        start..start + self.0.len()
+    }
+
     /// What it is, by its first byte.
     pub fn kind(self) -> JsonKind {
         match self.0.first() {

@@ -1,0 +1,140 @@
+//! Older versions, read as if they were current: v1 gains a tree `[L5]`, v2 loses a legacy role `[L6]`.
+//!
+//! Nothing is written here. A line is migrated when it is asked for, by splicing: what the migration does not name stays byte
+//! for byte. The writer uses the same function when it rewrites the file, so a reader and a rewrite never disagree.
+
+use std::collections::{HashMap, HashSet};
+
+use sha2::{Digest, Sha256};
+
+use crate::entry::EntryKind;
+use crate::id::SessionId;
+use crate::json::{Json, quote};
+use crate::log::{Index, Log};
+use crate::splice::{Change, Edits, change_keys};
+
+/// What reading this file has to change.
+#[derive(Clone, Debug, Default)]
+pub(crate) enum Migration {
+    /// The file is current, newer, or of an odd version.
+    #[default]
+    None,
+    /// Version 2: only roles.
+    Roles,
+    /// Version 1: ids, parents, and what refers to them.
+    Tree(Box<TreeMigration>),
+}
+
+/// How a version 1 file becomes a tree.
+#[derive(Clone, Debug)]
+pub(crate) struct TreeMigration {
+    session: SessionId,
+    taken: HashSet<Box<str>>,
+    /// Ids that entries had all the same, and the new ones.
+    renamed: HashMap<Box<str>, Box<str>>,
+    /// By loaded object (the header is 0): the entry it is, none for further headers.
+    objects: Vec<Option<Index>>,
+}
+
+impl TreeMigration {
+    pub(crate) fn new(session: &SessionId) -> Self {
+        Self { session: session.clone(), taken: HashSet::new(), renamed: HashMap::new(), objects: vec![None] }
+    }
+
+    /// A further header was loaded: it takes a place in the count of objects.
+    pub(crate) fn skip_object(&mut self) {
+        self.objects.push(None);
+    }
+
+    /// The derived id of the next entry, which will have number `index` and had `old` as its id.
+    pub(crate) fn next_id(&mut self, index: Index, old: Option<&str>) -> Box<str> {
+        self.objects.push(Some(index));
+        let base = format!("{}:{}", self.session, index + 1);
+        let mut id = derived(&base);
+        let mut attempt = 1;
+        while !self.taken.insert(id.clone()) {
+            id = derived(&format!("{base}:{attempt}"));
+            attempt += 1;
+        }
+        if let Some(old) = old {
+            self.renamed.insert(old.into(), id.clone());
+        }
+        id
+    }
+
+    fn follow(&self, old: Option<Json<'_>>) -> Option<&str> {
+        self.renamed.get(old?.text()?.as_ref()).map(AsRef::as_ref)
+    }
+}
+
+/// The first 8 hex digits of the SHA-256 of `text` `[L5]`.
+fn derived(text: &str) -> Box<str> {
+    let digest = Sha256::digest(text.as_bytes());
+    digest[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+}
+
+impl Migration {
+    pub(crate) fn is_needed(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+
+    /// An entry's line as it reads today. `line` is one JSON object.
+    pub(crate) fn migrate(&self, log: &Log, index: Index, line: Vec<u8>) -> Vec<u8> {
+        match self {
+            Self::None => line,
+            Self::Roles => migrate_role(log.kind(index), line),
+            Self::Tree(tree) => migrate_role(log.kind(index), migrate_tree(tree, log, index, &line)),
+        }
+    }
+}
+
+fn migrate_tree(tree: &TreeMigration, log: &Log, index: Index, line: &[u8]) -> Vec<u8> {
+    let json = Json::new(line);
+    let id = quote(log.id(index));
+    let parent = log.parent_id(index).map_or_else(|| "null".to_owned(), quote);
+    let mut changes = vec![("id", Change::Set(id.as_bytes())), ("parentId", Change::Set(parent.as_bytes()))];
+    let followed;
+    match log.kind(index) {
+        EntryKind::Compaction => {
+            let first_kept = match json.get("firstKeptEntryIndex") {
+                Some(number) => {
+                    changes.push(("firstKeptEntryIndex", Change::Remove));
+                    let object = number.integer().and_then(|n| usize::try_from(n).ok());
+                    object.and_then(|n| *tree.objects.get(n)?).map(|entry| log.id(entry))
+                }
+                None => tree.follow(json.get("firstKeptEntryId")),
+            };
+            if let Some(first_kept) = first_kept {
+                followed = quote(first_kept);
+                changes.push(("firstKeptEntryId", Change::Set(followed.as_bytes())));
+            }
+        }
+        EntryKind::Label => {
+            if let Some(target) = tree.follow(json.get("targetId")) {
+                followed = quote(target);
+                changes.push(("targetId", Change::Set(followed.as_bytes())));
+            }
+        }
+        EntryKind::BranchSummary => {
+            if let Some(from) = tree.follow(json.get("fromId")) {
+                followed = quote(from);
+                changes.push(("fromId", Change::Set(followed.as_bytes())));
+            }
+        }
+        _ => {}
+    }
+    change_keys(line, &changes)
+}
+
+/// In messages the legacy role `hookMessage` becomes `custom` `[L6]`.
+fn migrate_role(kind: EntryKind, line: Vec<u8>) -> Vec<u8> {
+    if kind != EntryKind::Message {
+        return line;
+    }
+    let json = Json::new(&line);
+    let role = json.get("message").and_then(|message| message.get("role"));
+    let Some(role) = role.filter(|role| role.text().as_deref() == Some("hookMessage")) else { return line };
+    let mut edits = Edits::default();
+    edits.replace(role.range_in(&line), &b"\"custom\""[..]);
+    edits.apply(&line)
+}

@@ -1,0 +1,111 @@
+//! Reading entries' lines from the file that a session was opened on `[L9]`.
+//!
+//! A session keeps the file open, so a rename over the path changes nothing for it. What can change is the file itself, when
+//! another program truncates it or writes into it. Each line that is read is checked against what the session knows of it;
+//! never is another entry's line given out.
+
+use std::sync::Arc;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::json::{Json, validate};
+use crate::log::{Index, Log, Place};
+use crate::migrate::Migration;
+use crate::scan::{Scanner, Shape};
+use crate::storage::StorageReader;
+
+/// How much is read ahead: entries on a path mostly follow each other in the file.
+pub(crate) const WINDOW: usize = 256 * 1024;
+
+/// Reads lines through a window of the file, so that neighbours cost one read.
+#[derive(Debug)]
+pub(crate) struct Lines<'a> {
+    log: &'a Log,
+    migration: &'a Migration,
+    file: Option<&'a Arc<dyn StorageReader>>,
+    window: Vec<u8>,
+    window_start: u64,
+}
+
+/// An entry's line, checked to be that entry's, migrated, and whether it is JSON throughout.
+#[derive(Debug)]
+pub(crate) struct CheckedLine {
+    pub(crate) bytes: Vec<u8>,
+    pub(crate) is_json: bool,
+}
+
+impl<'a> Lines<'a> {
+    pub(crate) fn new(log: &'a Log, migration: &'a Migration, file: Option<&'a Arc<dyn StorageReader>>) -> Self {
+        Self { log, migration, file, window: Vec::new(), window_start: 0 }
+    }
+
+    /// The entry's line as it reads today.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Changed`] when the file no longer holds the entry there.
+    pub(crate) fn read(&mut self, index: Index) -> Result<CheckedLine> {
+        let raw = self.read_raw(index)?;
+        let is_json = validate(&raw).is_ok();
+        if !is_json && Scanner::<false>::shape_of(&raw) == Shape::Damaged || !self.is_same(index, &raw) {
+            return Err(self.changed(index));
+        }
+        Ok(CheckedLine { bytes: self.migration.migrate(self.log, index, raw), is_json })
+    }
+
+    /// The entry's bytes as they stand in the file, line end checked, content not.
+    fn read_raw(&mut self, index: Index) -> Result<Vec<u8>> {
+        let (offset, len, has_line_end) = match self.log.place(index) {
+            Place::Memory(number) => return Ok(self.log.payload(number).as_str().as_bytes().to_vec()),
+            Place::Line { offset, len } => (offset, len, true),
+            Place::Inside { offset, len } => (offset, len, false),
+        };
+        let whole = self.range(offset, len + u64::from(has_line_end))?;
+        let line = whole.get(..usize::try_from(len).unwrap_or(usize::MAX));
+        match line {
+            Some(line) if whole.get(line.len()).is_none_or(|end| *end == b'\n') => Ok(line.to_vec()),
+            _ => Err(self.changed(index)),
+        }
+    }
+
+    /// Whether a line is that of the entry. Version 1 has no ids: type and time must do.
+    fn is_same(&self, index: Index, line: &[u8]) -> bool {
+        let json = Json::new(line);
+        let text = |key| json.get(key).and_then(Json::text);
+        if matches!(self.migration, Migration::Tree(_)) {
+            let time = text("timestamp").and_then(|time| crate::Timestamp::parse(&time));
+            return text("type").unwrap_or_default() == self.log.kind_name(index) && time == self.log.timestamp(index);
+        }
+        text("id").as_deref() == Some(self.log.id(index))
+    }
+
+    /// The bytes of a range, fewer when the file ends before.
+    fn range(&mut self, offset: u64, len: u64) -> Result<&[u8]> {
+        let inside = offset >= self.window_start && offset + len <= self.window_start + self.window.len() as u64;
+        if !inside {
+            let Some(file) = self.file else { return Ok(&[]) };
+            let wanted = usize::try_from(len).map_err(|_| Error::new(ErrorKind::TooLarge, "the entry does not fit in memory"))?;
+            self.window.clear();
+            self.window.resize(wanted.max(WINDOW), 0);
+            self.window_start = offset;
+            let mut filled = 0;
+            while filled < wanted {
+                match file.read_at(offset + filled as u64, &mut self.window[filled..])? {
+                    0 => break,
+                    n => filled += n,
+                }
+            }
+            self.window.truncate(filled);
+        }
+        let start = (offset - self.window_start) as usize;
+        let end = (start as u64 + len).min(self.window.len() as u64) as usize;
+        Ok(&self.window[start..end])
+    }
+
+    fn changed(&self, index: Index) -> Error {
+        let id = self.log.id(index).into();
+        let error = Error::new(ErrorKind::Changed, "the file was changed and no longer holds this entry; open it again").on_entry(id);
+        match self.log.line(index) {
+            Some(line) => error.on_line(line),
+            None => error,
+        }
+    }
+}
