@@ -40,8 +40,61 @@ impl Timestamp {
 
     /// Reads an ISO-8601 date and time with `Z` or an offset. None for everything else `[L8]`.
     pub fn parse(text: &str) -> Option<Self> {
+        if let Some(time) = Self::parse_own_form(text.as_bytes()) {
+            return Some(time);
+        }
         let time: jiff::Timestamp = text.parse().ok()?;
         Self::from_millis(time.as_millisecond())
+    }
+
+    /// The one form that is written, `2026-01-05T09:30:00.250Z`, read without the general parser: each line has one.
+    fn parse_own_form(text: &[u8]) -> Option<Self> {
+        let [
+            y1,
+            y2,
+            y3,
+            y4,
+            b'-',
+            m1,
+            m2,
+            b'-',
+            d1,
+            d2,
+            b'T',
+            h1,
+            h2,
+            b':',
+            i1,
+            i2,
+            b':',
+            s1,
+            s2,
+            b'.',
+            f1,
+            f2,
+            f3,
+            b'Z',
+        ] = text
+        else {
+            return None;
+        };
+        let number = |digits: &[&u8]| {
+            digits
+                .iter()
+                .try_fold(0_i64, |sum, digit| digit.is_ascii_digit().then(|| sum * 10 + i64::from(**digit - b'0')))
+        };
+        let (year, month, day) = (number(&[y1, y2, y3, y4])?, number(&[m1, m2])?, number(&[d1, d2])?);
+        let (hour, minute, second) = (number(&[h1, h2])?, number(&[i1, i2])?, number(&[s1, s2])?);
+        // Days 29 to 31 and leap seconds are left to the general parser.
+        if !(1..=12).contains(&month) || !(1..=28).contains(&day) || hour > 23 || minute > 59 || second > 59 {
+            return None;
+        }
+        // Days since 1970-01-01, counted in years that begin with March, so that a leap day ends its year.
+        let (year, month) = if month > 2 { (year, month - 3) } else { (year - 1, month + 9) };
+        let days =
+            365 * year + year.div_euclid(4) - year.div_euclid(100) + year.div_euclid(400) + (153 * month + 2) / 5 + day
+                - 719_469;
+        Self::from_millis((((days * 24 + hour) * 60 + minute) * 60 + second) * 1000 + number(&[f1, f2, f3])?)
     }
 
     /// The form that file names use: `2026-01-05T09-30-00-250Z` `[D3]`.
@@ -111,5 +164,25 @@ impl Clock for ManualClock {
     fn now(&self) -> Timestamp {
         let millis = self.0.load(Ordering::SeqCst);
         Timestamp(millis.clamp(*Timestamp::RANGE.start(), *Timestamp::RANGE.end()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn property_own_form_reads_as_the_general_parser_reads_it(millis in -62_135_596_800_000_i64..253_402_207_200_000) {
+            let time = Timestamp::from_millis(millis).unwrap();
+            let text = time.to_string();
+            let general: jiff::Timestamp = text.parse().unwrap();
+            prop_assert_eq!(general.as_millisecond(), millis);
+            prop_assert_eq!(Timestamp::parse(&text), Some(time));
+            if let Some(own) = Timestamp::parse_own_form(text.as_bytes()) {
+                prop_assert_eq!(own, time);
+            }
+        }
     }
 }

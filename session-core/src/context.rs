@@ -101,8 +101,12 @@ impl Context {
     pub fn to_json(&self) -> String {
         let texts = |list: &[String]| list.iter().map(|text| quote(text)).collect::<Vec<_>>().join(",");
         let messages = self.messages.iter().map(|message| message.json.as_str()).collect::<Vec<_>>().join(",");
-        let models =
-            self.models.iter().map(|(role, model)| format!("{}:{}", quote(role), quote(model))).collect::<Vec<_>>().join(",");
+        let models = self
+            .models
+            .iter()
+            .map(|(role, model)| format!("{}:{}", quote(role), quote(model)))
+            .collect::<Vec<_>>()
+            .join(",");
         let mut out = format!(r#"{{"messages":[{messages}],"thinkingLevel":{}"#, quote(self.thinking_level()));
         if let Some(tier) = &self.service_tier {
             out.push_str(&format!(r#","serviceTier":{}"#, quote(tier)));
@@ -151,7 +155,10 @@ pub(crate) fn build(session: &Session, path: &[Index]) -> Result<Context> {
 /// Whether entries of this kind set something for all that follows.
 fn is_setting(kind: EntryKind) -> bool {
     use EntryKind::{McpToolSelection, ModeChange, ModelChange, ServiceTierChange, ThinkingLevelChange, TtsrInjection};
-    matches!(kind, ThinkingLevelChange | ModelChange | TtsrInjection | ModeChange | ServiceTierChange | McpToolSelection)
+    matches!(
+        kind,
+        ThinkingLevelChange | ModelChange | TtsrInjection | ModeChange | ServiceTierChange | McpToolSelection
+    )
 }
 
 struct Builder<'s> {
@@ -283,11 +290,10 @@ impl Builder<'_> {
 
     fn message(&mut self, entry: Index) -> Result<()> {
         let Some(json) = self.json(entry)? else { return Ok(()) };
-        let message = json.view().get("message").filter(|message| message.kind() == JsonKind::Object);
-        match message.and_then(Json::to_owned) {
+        match json.view().get("message").filter(|message| message.kind() == JsonKind::Object) {
             Some(message) => {
                 let entry = self.session.log().id(entry).into();
-                self.context.messages.push(ContextMessage { json: message, entry });
+                self.context.messages.push(ContextMessage { json: json.part(message), entry });
             }
             None => self.report(entry, DefectKind::MalformedBody),
         }

@@ -73,11 +73,15 @@ impl DefectKind {
     /// What it means, for a person.
     pub fn meaning(self) -> &'static str {
         match self {
-            Self::DamagedLine => "the line is no whole JSON object; what is whole in it was recovered, the line stays in the file",
+            Self::DamagedLine => {
+                "the line is no whole JSON object; what is whole in it was recovered, the line stays in the file"
+            }
             Self::NotAnObject => "the line is no JSON object; it is skipped and stays in the file",
             Self::NotATitleSlot => "the first line is no valid title slot; it is skipped and stays in the file",
             Self::SecondHeader => "another session header; it is skipped and stays in the file",
-            Self::OddVersion => "the version is no number; the session is read as the current version and never written",
+            Self::OddVersion => {
+                "the version is no number; the session is read as the current version and never written"
+            }
             Self::NoId => "the entry has no text id; it stays in the file and is not part of the tree",
             Self::RepeatedId => "an earlier entry has the same id; the last one is used",
             Self::MissingParent => "the parent is not in the file; the entry counts as a root",

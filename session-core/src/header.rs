@@ -220,7 +220,10 @@ impl TitleSlot {
 
     /// The 256 bytes of a slot for `title`, cut at a character boundary when it does not fit; and the title that fitted.
     pub(crate) fn compose(title: &str, source: NameSource, updated_at: Timestamp) -> (Vec<u8>, Self) {
-        let around = format!(r#"{{"type":"title","v":1,"title":"","source":"{}","updatedAt":"{updated_at}","pad":""}}"#, source.as_str());
+        let around = format!(
+            r#"{{"type":"title","v":1,"title":"","source":"{}","updatedAt":"{updated_at}","pad":""}}"#,
+            source.as_str()
+        );
         let room = TITLE_SLOT_LEN - 1 - around.len();
         let mut fitting = title;
         while crate::json::quote(fitting).len() - 2 > room {
@@ -260,7 +263,8 @@ mod tests {
 
     #[test]
     fn versions() {
-        let version = |text: &str| Header::parse(format!(r#"{{"type":"session","id":"s"{text}}}"#).as_bytes()).unwrap().version();
+        let version =
+            |text: &str| Header::parse(format!(r#"{{"type":"session","id":"s"{text}}}"#).as_bytes()).unwrap().version();
         assert!(version("").lacks_tree() && version(r#","version":null"#).lacks_tree());
         assert!(version(r#","version":2"#).is_old() && !version(r#","version":2"#).lacks_tree());
         assert!(version(r#","version":3"#).is_writable() && !version(r#","version":3"#).is_old());

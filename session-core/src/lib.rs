@@ -3,6 +3,7 @@
 
 mod artifacts;
 mod blob;
+mod block;
 mod clock;
 mod context;
 mod defect;

@@ -176,7 +176,8 @@ impl Loaded {
             Field::Text(text) => Timestamp::parse(text),
             _ => None,
         };
-        let envelope = Envelope { kind: kind.unwrap_or_default(), id, parent: parent.as_deref(), timestamp, line: line.number };
+        let envelope =
+            Envelope { kind: kind.unwrap_or_default(), id, parent: parent.as_deref(), timestamp, line: line.number };
         let whole_line = offset == line.offset && len == line.len;
         let place = if whole_line { Place::Line { offset, len } } else { Place::Inside { offset, len } };
         debug_assert!(has_tree || whole_line, "version 1 gives up nothing from damaged lines");

@@ -3,6 +3,7 @@
 //! Nothing is written here. A line is migrated when it is asked for, by splicing: what the migration does not name stays byte
 //! for byte. The writer uses the same function when it rewrites the file, so a reader and a rewrite never disagree.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use sha2::{Digest, Sha256};
@@ -79,11 +80,11 @@ impl Migration {
     }
 
     /// An entry's line as it reads today. `line` is one JSON object.
-    pub(crate) fn migrate(&self, log: &Log, index: Index, line: Vec<u8>) -> Vec<u8> {
+    pub(crate) fn migrate<'l>(&self, log: &Log, index: Index, line: &'l [u8]) -> Cow<'l, [u8]> {
         match self {
-            Self::None => line,
-            Self::Roles => migrate_role(log.kind(index), line),
-            Self::Tree(tree) => migrate_role(log.kind(index), migrate_tree(tree, log, index, &line)),
+            Self::None => Cow::Borrowed(line),
+            Self::Roles => migrate_role(log.kind(index), Cow::Borrowed(line)),
+            Self::Tree(tree) => migrate_role(log.kind(index), Cow::Owned(migrate_tree(tree, log, index, line))),
         }
     }
 }
@@ -127,7 +128,7 @@ fn migrate_tree(tree: &TreeMigration, log: &Log, index: Index, line: &[u8]) -> V
 }
 
 /// In messages the legacy role `hookMessage` becomes `custom` `[L6]`.
-fn migrate_role(kind: EntryKind, line: Vec<u8>) -> Vec<u8> {
+fn migrate_role(kind: EntryKind, line: Cow<'_, [u8]>) -> Cow<'_, [u8]> {
     if kind != EntryKind::Message {
         return line;
     }
@@ -136,5 +137,5 @@ fn migrate_role(kind: EntryKind, line: Vec<u8>) -> Vec<u8> {
     let Some(role) = role.filter(|role| role.text().as_deref() == Some("hookMessage")) else { return line };
     let mut edits = Edits::default();
     edits.replace(role.range_in(&line), &b"\"custom\""[..]);
-    edits.apply(&line)
+    Cow::Owned(edits.apply(&line))
 }

@@ -192,7 +192,10 @@ mod tests {
 
     #[test]
     fn what_counts() {
-        assert_eq!(ids(r#"x {"type":"m","id":"1"} {"type":"m","id":2,"parentId":null} {"id":"3","parentId":null}"#), Vec::<String>::new());
+        assert_eq!(
+            ids(r#"x {"type":"m","id":"1"} {"type":"m","id":2,"parentId":null} {"id":"3","parentId":null}"#),
+            Vec::<String>::new()
+        );
         assert_eq!(ids(r#"x{"type":"session","id":"s"}"#), ["s"]);
         assert_eq!(ids(r#"foo [{"type":"m","id":"1","parentId":5}"#), ["1"]);
     }

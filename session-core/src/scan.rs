@@ -10,6 +10,7 @@
 
 use memchr::memchr2;
 
+use crate::block::{Carry, block_at, brackets_outside};
 use crate::json::{decode, validate};
 
 /// What a line's own keys say.
@@ -122,6 +123,8 @@ pub(crate) struct Scanner<const STRICT: bool> {
     is_record: bool,
     /// Inside a word or number (strict only).
     in_word: bool,
+    /// The line holds what blocks can't tell.
+    byte_by_byte: bool,
 }
 
 /// Where a scanner stands after a piece.
@@ -148,6 +151,7 @@ impl<const STRICT: bool> Scanner<STRICT> {
             is_object: false,
             is_record: false,
             in_word: false,
+            byte_by_byte: false,
         }
     }
 
@@ -163,6 +167,7 @@ impl<const STRICT: bool> Scanner<STRICT> {
         self.is_object = false;
         self.is_record = false;
         self.in_word = false;
+        self.byte_by_byte = false;
     }
 
     /// What a line at hand is.
@@ -196,6 +201,13 @@ impl<const STRICT: bool> Scanner<STRICT> {
     pub(crate) fn feed(&mut self, piece: &[u8]) -> Progress {
         let mut at = 0;
         while let Some(&byte) = piece.get(at) {
+            if !STRICT && self.is_deep() {
+                match self.cross_nested(piece, at) {
+                    Some(next) => at = next,
+                    None => return Progress::Failed,
+                }
+                continue;
+            }
             match self.place {
                 Place::Text => {
                     let rest = &piece[at..];
@@ -249,6 +261,47 @@ impl<const STRICT: bool> Scanner<STRICT> {
             }
         }
         if self.place == Place::Failed { Progress::Failed } else { Progress::Open }
+    }
+
+    /// Inside a value of the object, where nothing but brackets matters.
+    fn is_deep(&self) -> bool {
+        self.open.depth() > 1 && !self.byte_by_byte
+    }
+
+    /// Crosses nested values from `at` on, a block at a time: to where the nesting ends, or to the end of the piece. None
+    /// when a bracket closes another one.
+    fn cross_nested(&mut self, piece: &[u8], mut at: usize) -> Option<usize> {
+        let mut carry =
+            Carry { in_text: matches!(self.place, Place::Text | Place::Escape), escaped: self.place == Place::Escape };
+        while at < piece.len() {
+            let (block, len) = block_at(piece, at);
+            let Some(mut brackets) = brackets_outside(&block, len, &mut carry) else {
+                self.byte_by_byte = true;
+                break;
+            };
+            while brackets != 0 {
+                let n = brackets.trailing_zeros() as usize;
+                brackets &= brackets - 1;
+                let bracket = block[n];
+                if matches!(bracket, b'{' | b'[') {
+                    self.open.push(bracket);
+                } else if !self.open.pop(bracket) {
+                    self.place = Place::Failed;
+                    return None;
+                } else if self.open.depth() == 1 {
+                    self.place = Place::Between;
+                    self.want = Want::Comma;
+                    return Some(at + n + 1);
+                }
+            }
+            at += len;
+        }
+        self.place = match carry {
+            Carry { escaped: true, in_text: true } => Place::Escape,
+            Carry { in_text: true, .. } => Place::Text,
+            Carry { .. } => Place::Between,
+        };
+        Some(at)
     }
 
     fn start(&mut self, byte: u8) {

@@ -16,8 +16,8 @@ use crate::json::{Json, JsonKind, JsonText};
 use crate::load::Loaded;
 use crate::log::{Index, Log};
 use crate::message::Message;
-use crate::source::Lines;
-use crate::storage::{SessionStorage, StorageReader};
+use crate::source::{CheckedLine, Lines};
+use crate::storage::{FileSessionStorage, SessionStorage, StorageReader};
 use crate::tree::{self, TreeNode};
 use crate::usage::{Usage, UsageShape};
 
@@ -77,6 +77,14 @@ pub struct Entry<'s> {
 }
 
 impl Session {
+    /// Reads a file. Never writes.
+    ///
+    /// # Errors
+    /// As [`read_from`](Self::read_from).
+    pub fn read(path: &Path) -> Result<Self> {
+        Self::read_from(Arc::new(FileSessionStorage::new()), path)
+    }
+
     /// Reads through any storage. Never writes.
     ///
     /// # Errors
@@ -334,24 +342,32 @@ pub(crate) struct Payload {
 
 impl Payloads<'_> {
     pub(crate) fn read(&mut self, entry: Index) -> Result<Payload> {
-        let line = match self.lines.read(entry) {
-            Err(error) if error.kind() == ErrorKind::Changed => self.read_anew(entry, &error)?,
-            line => line?,
-        };
-        if !line.is_json {
-            return Ok(Payload { json: None, defects: vec![DefectKind::PayloadNotJson] });
+        match self.lines.read(entry) {
+            Err(error) if error.kind() == ErrorKind::Changed => self.read_anew(entry, &error),
+            line => Ok(Payload::of(line?)),
         }
-        Ok(Payload { json: Some(JsonText::from_valid(&line.bytes)), defects: Vec::new() })
     }
 
-    fn read_anew(&self, entry: Index, error: &Error) -> Result<crate::source::CheckedLine> {
-        let changed = |error: &Error| match self.session.path() {
+    fn read_anew(&self, entry: Index, error: &Error) -> Result<Payload> {
+        let changed = |_: Error| match self.session.path() {
             Some(path) => error.clone().at(path),
             None => error.clone(),
         };
-        let session = self.session.anew().map_err(|_| changed(error))?;
-        let found = session.log().find(self.session.log().id(entry)).ok_or_else(|| changed(error))?;
-        session.payloads().lines.read(found).map_err(|_| changed(error))
+        let session = self.session.anew().map_err(changed)?;
+        let found = session.log().find(self.session.log().id(entry)).ok_or_else(|| changed(error.clone()))?;
+        let mut payloads = session.payloads();
+        let line = payloads.lines.read(found).map_err(changed)?;
+        Ok(Payload::of(line))
+    }
+}
+
+impl Payload {
+    fn of(line: CheckedLine<'_>) -> Self {
+        if line.is_json {
+            Self { json: Some(JsonText::from_valid(&line.bytes)), defects: Vec::new() }
+        } else {
+            Self { json: None, defects: vec![DefectKind::PayloadNotJson] }
+        }
     }
 }
 

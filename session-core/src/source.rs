@@ -4,6 +4,7 @@
 //! another program truncates it or writes into it. Each line that is read is checked against what the session knows of it;
 //! never is another entry's line given out.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
@@ -28,8 +29,8 @@ pub(crate) struct Lines<'a> {
 
 /// An entry's line, checked to be that entry's, migrated, and whether it is JSON throughout.
 #[derive(Debug)]
-pub(crate) struct CheckedLine {
-    pub(crate) bytes: Vec<u8>,
+pub(crate) struct CheckedLine<'l> {
+    pub(crate) bytes: Cow<'l, [u8]>,
     pub(crate) is_json: bool,
 }
 
@@ -42,39 +43,27 @@ impl<'a> Lines<'a> {
     ///
     /// # Errors
     /// [`ErrorKind::Changed`] when the file no longer holds the entry there.
-    pub(crate) fn read(&mut self, index: Index) -> Result<CheckedLine> {
-        let raw = self.read_raw(index)?;
-        let is_json = validate(&raw).is_ok();
-        if !is_json && Scanner::<false>::shape_of(&raw) == Shape::Damaged || !self.is_same(index, &raw) {
-            return Err(self.changed(index));
-        }
-        Ok(CheckedLine { bytes: self.migration.migrate(self.log, index, raw), is_json })
-    }
-
-    /// The entry's bytes as they stand in the file, line end checked, content not.
-    fn read_raw(&mut self, index: Index) -> Result<Vec<u8>> {
-        let (offset, len, has_line_end) = match self.log.place(index) {
-            Place::Memory(number) => return Ok(self.log.payload(number).as_str().as_bytes().to_vec()),
+    pub(crate) fn read(&mut self, index: Index) -> Result<CheckedLine<'_>> {
+        let (log, migration) = (self.log, self.migration);
+        let (offset, len, has_line_end) = match log.place(index) {
+            Place::Memory(number) => {
+                let bytes = Cow::Borrowed(log.payload(number).as_str().as_bytes());
+                return Ok(CheckedLine { bytes, is_json: true });
+            }
             Place::Line { offset, len } => (offset, len, true),
             Place::Inside { offset, len } => (offset, len, false),
         };
+        let changed = || changed(log, index);
         let whole = self.range(offset, len + u64::from(has_line_end))?;
-        let line = whole.get(..usize::try_from(len).unwrap_or(usize::MAX));
-        match line {
-            Some(line) if whole.get(line.len()).is_none_or(|end| *end == b'\n') => Ok(line.to_vec()),
-            _ => Err(self.changed(index)),
+        let line = whole.get(..usize::try_from(len).unwrap_or(usize::MAX)).ok_or_else(changed)?;
+        if whole.get(line.len()).is_some_and(|end| *end != b'\n') {
+            return Err(changed());
         }
-    }
-
-    /// Whether a line is that of the entry. Version 1 has no ids: type and time must do.
-    fn is_same(&self, index: Index, line: &[u8]) -> bool {
-        let json = Json::new(line);
-        let text = |key| json.get(key).and_then(Json::text);
-        if matches!(self.migration, Migration::Tree(_)) {
-            let time = text("timestamp").and_then(|time| crate::Timestamp::parse(&time));
-            return text("type").unwrap_or_default() == self.log.kind_name(index) && time == self.log.timestamp(index);
+        let is_json = validate(line).is_ok();
+        if !is_json && Scanner::<false>::shape_of(line) == Shape::Damaged || !is_same(log, migration, index, line) {
+            return Err(changed());
         }
-        text("id").as_deref() == Some(self.log.id(index))
+        Ok(CheckedLine { bytes: migration.migrate(log, index, line), is_json })
     }
 
     /// The bytes of a range, fewer when the file ends before.
@@ -82,8 +71,9 @@ impl<'a> Lines<'a> {
         let inside = offset >= self.window_start && offset + len <= self.window_start + self.window.len() as u64;
         if !inside {
             let Some(file) = self.file else { return Ok(&[]) };
-            let wanted = usize::try_from(len).map_err(|_| Error::new(ErrorKind::TooLarge, "the entry does not fit in memory"))?;
-            self.window.clear();
+            let wanted = usize::try_from(len)
+                .map_err(|_| Error::new(ErrorKind::TooLarge, "the entry does not fit in memory"))?;
+            // Not cleared: what is there is overwritten, or cut off below.
             self.window.resize(wanted.max(WINDOW), 0);
             self.window_start = offset;
             let mut filled = 0;
@@ -99,13 +89,25 @@ impl<'a> Lines<'a> {
         let end = (start as u64 + len).min(self.window.len() as u64) as usize;
         Ok(&self.window[start..end])
     }
+}
 
-    fn changed(&self, index: Index) -> Error {
-        let id = self.log.id(index).into();
-        let error = Error::new(ErrorKind::Changed, "the file was changed and no longer holds this entry; open it again").on_entry(id);
-        match self.log.line(index) {
-            Some(line) => error.on_line(line),
-            None => error,
-        }
+/// Whether a line is that of the entry. Version 1 has no ids: type and time must do.
+fn is_same(log: &Log, migration: &Migration, index: Index, line: &[u8]) -> bool {
+    let json = Json::new(line);
+    let text = |key| json.get(key).and_then(Json::text);
+    if matches!(migration, Migration::Tree(_)) {
+        let time = text("timestamp").and_then(|time| crate::Timestamp::parse(&time));
+        return text("type").unwrap_or_default() == log.kind_name(index) && time == log.timestamp(index);
+    }
+    text("id").as_deref() == Some(log.id(index))
+}
+
+fn changed(log: &Log, index: Index) -> Error {
+    let id = log.id(index).into();
+    let error = Error::new(ErrorKind::Changed, "the file was changed and no longer holds this entry; open it again")
+        .on_entry(id);
+    match log.line(index) {
+        Some(line) => error.on_line(line),
+        None => error,
     }
 }

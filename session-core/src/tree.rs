@@ -149,7 +149,8 @@ pub(crate) fn flatten(log: &Log) -> Vec<TreeNode> {
 /// The children of one entry, in the order of the tree.
 pub(crate) fn children(log: &Log, entry: Index) -> Vec<Index> {
     let links = Links::of(log);
-    let mut children: Vec<Index> = log.indices().filter(|&child| links.parents[child as usize] == Some(entry)).collect();
+    let mut children: Vec<Index> =
+        log.indices().filter(|&child| links.parents[child as usize] == Some(entry)).collect();
     sort_siblings(log, &mut children);
     children
 }

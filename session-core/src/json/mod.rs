@@ -60,7 +60,16 @@ impl JsonText {
 
     /// From bytes that [`validate`] accepted; invalid UTF-8 inside text becomes U+FFFD `[L1]`.
     pub(crate) fn from_valid(bytes: &[u8]) -> Self {
-        Self(String::from_utf8_lossy(bytes).into())
+        let bytes = bytes.trim_ascii();
+        match std::str::from_utf8(bytes) {
+            Ok(text) => Self(text.into()),
+            Err(_) => Self(String::from_utf8_lossy(bytes).into()),
+        }
+    }
+
+    /// A copy of a value inside this one.
+    pub(crate) fn part(&self, value: Json<'_>) -> Self {
+        Self(self.0[value.range_in(self.0.as_bytes())].into())
     }
 
     /// The text.

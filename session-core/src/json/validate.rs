@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use memchr::memchr2;
+use crate::block::plain_run;
 
 /// Why bytes are no JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -166,44 +166,24 @@ impl Validator<'_> {
     fn text(&mut self) -> Result<(), Fault> {
         self.at += 1;
         loop {
-            let rest = &self.bytes[self.at..];
-            let Some(len) = memchr2(b'"', b'\\', rest) else {
-                self.at = self.bytes.len();
-                return self.fault("a text without its closing quote");
-            };
-            if let Some(bad) = first_control(&rest[..len]) {
-                self.at += bad;
-                return self.fault("a control character inside a text");
-            }
-            self.at += len;
-            if rest[len] == b'"' {
-                self.at += 1;
-                return Ok(());
-            }
-            match self.bytes.get(self.at + 1) {
-                Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
-                Some(b'u')
-                    if self
-                        .bytes
-                        .get(self.at + 2..self.at + 6)
-                        .is_some_and(|hex| hex.iter().all(u8::is_ascii_hexdigit)) =>
-                {
-                    self.at += 6;
+            self.at += plain_run(&self.bytes[self.at..]);
+            match self.peek() {
+                None => return self.fault("a text without its closing quote"),
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(());
                 }
-                _ => return self.fault("no escape"),
+                Some(b'\\') => match self.bytes.get(self.at + 1) {
+                    Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => self.at += 2,
+                    Some(b'u') if self.has_four_hex_digits() => self.at += 6,
+                    _ => return self.fault("no escape"),
+                },
+                Some(_) => return self.fault("a control character inside a text"),
             }
         }
     }
-}
 
-/// The first control character, looked for in blocks so that the compiler can look at many bytes at once.
-fn first_control(bytes: &[u8]) -> Option<usize> {
-    let mut at = 0;
-    for block in bytes.chunks(32) {
-        if block.iter().fold(false, |found, &b| found | (b < 0x20)) {
-            return block.iter().position(|&b| b < 0x20).map(|inside| at + inside);
-        }
-        at += block.len();
+    fn has_four_hex_digits(&self) -> bool {
+        self.bytes.get(self.at + 2..self.at + 6).is_some_and(|digits| digits.iter().all(u8::is_ascii_hexdigit))
     }
-    None
 }
