@@ -1,1 +1,3 @@
-//! End-to-end, crash and many-process tests, and the conformance driver.
+//! End-to-end, crash and many-process tests, and the conformance driver. This library is what the tests share.
+
+pub mod recording;
