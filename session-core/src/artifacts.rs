@@ -3,12 +3,12 @@
 //! They lie in the directory named like the session file without `.jsonl`, as `<n>.<tool>.log`. Other files there
 //! (sub-agents' sessions, notes) are not ours: never numbered, never listed, but they go where the session goes.
 
-use std::ffi::OsStr;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::artifact_dir;
 use crate::storage::{FileKind, SessionStorage};
 
 /// The number of an artifact, unique in its session.
@@ -69,12 +69,11 @@ impl Artifacts {
     /// # Errors
     /// [`ErrorKind::InvalidInput`] when the file's name does not end in `.jsonl`: there is no name for a directory then.
     pub fn of_session(storage: Arc<dyn SessionStorage>, file: &Path) -> Result<Self> {
-        let name = file.file_name().and_then(|name| Path::new(name).extension());
-        if name != Some(OsStr::new("jsonl")) {
+        let Some(dir) = artifact_dir(file) else {
             let message = "only a session whose file name ends in `.jsonl` has a place for artifacts: rename it";
             return Err(Error::new(ErrorKind::InvalidInput, message).at(file));
-        }
-        Ok(Self { storage, dir: file.with_extension("") })
+        };
+        Ok(Self { storage, dir })
     }
 
     /// The directory; it need not exist.
@@ -96,10 +95,15 @@ impl Artifacts {
             Error::new(ErrorKind::InvalidInput, "the tool's name is empty or too long for a file name").at(&self.dir)
         })?;
         self.storage.ensure_dir(&self.dir)?;
-        let claim = self.claim()?;
-        let path = self.dir.join(format!("{}.{tool}.log", claim.id));
-        self.write(&path, text)?;
-        Ok(claim.id)
+        loop {
+            let claim = self.claim()?;
+            match self.write(&self.dir.join(format!("{}.{tool}.log", claim.id)), text) {
+                Ok(()) => return Ok(claim.id),
+                // A program that knows no claims was faster.
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(error),
+            }
+        }
     }
 
     /// The artifact's file; none when there is no such artifact.
@@ -175,8 +179,10 @@ impl Artifacts {
     }
 
     fn next_number(&self) -> Result<u64> {
-        match self.list()?.last() {
-            Some(artifact) => artifact.id.0.checked_add(1).ok_or_else(|| self.full()),
+        // Whatever kind of thing has the name: a directory or a dangling link is in the way as well.
+        let items = self.storage.read_dir(&self.dir)?.unwrap_or_default();
+        match items.into_iter().filter_map(|item| artifact(item.path)).map(|artifact| artifact.id).max() {
+            Some(id) => id.0.checked_add(1).ok_or_else(|| self.full()),
             None => Ok(0),
         }
     }

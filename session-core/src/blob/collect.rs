@@ -12,6 +12,7 @@ use std::time::{Duration, SystemTime};
 use super::references::References;
 use super::{BlobHash, BlobStore};
 use crate::error::{Error, ErrorKind, Result};
+use crate::layout::artifact_dir;
 use crate::storage::{FileIdentity, FileKind, SessionStorage, is_temporary};
 
 /// A blob younger than this stays, named or not: the line that names it may not be written yet.
@@ -153,7 +154,7 @@ impl BlobStore {
             unreferenced: BTreeMap::new(),
             kept: 0,
             files_read: search.files_read,
-            missing: search.missing,
+            missing: std::mem::take(&mut search.missing),
         };
         for item in self.storage.read_dir(&self.dir)?.unwrap_or_default() {
             let name = item.path.file_name().unwrap_or_default();
@@ -169,6 +170,9 @@ impl BlobStore {
             }
             let file = UnreferencedFile { path: item.path.clone(), len: stat.len, modified: stat.modified };
             plan.unreferenced.insert(item.path, file);
+        }
+        if !plan.unreferenced.is_empty() {
+            search.must_be_quiet_still()?;
         }
         Ok(plan)
     }
@@ -259,6 +263,8 @@ struct Search<'a> {
     missing: Vec<PathBuf>,
     /// Paths from `parentSession`, not visited yet.
     parents: Vec<PathBuf>,
+    /// Session files that were read.
+    sessions: Vec<PathBuf>,
 }
 
 impl<'a> Search<'a> {
@@ -272,6 +278,7 @@ impl<'a> Search<'a> {
             files_read: 0,
             missing: Vec::new(),
             parents: Vec::new(),
+            sessions: Vec::new(),
         })
     }
 
@@ -319,8 +326,16 @@ impl<'a> Search<'a> {
                     }
                 }
                 FileKind::File => {
-                    self.must_be_quiet(&path, stat.modified)?;
+                    let name = path.file_name().unwrap_or_default();
+                    let session = path.extension() == Some(OsStr::new("jsonl"));
+                    // The temporary file of a rewrite is a session being written too.
+                    if session || is_temporary(name) {
+                        self.must_be_quiet(&path, stat.modified)?;
+                    }
                     self.read(&path)?;
+                    if session {
+                        self.sessions.push(path);
+                    }
                 }
                 FileKind::Other => {}
             }
@@ -330,11 +345,11 @@ impl<'a> Search<'a> {
 
     /// Visits a session file that something points to, with its artifacts.
     fn visit_named(&mut self, path: PathBuf) -> Result<()> {
-        let artifacts = (path.extension() == Some(OsStr::new("jsonl"))).then(|| path.with_extension(""));
-        if self.storage.exists(&path)? {
-            self.visit_listed(path)?;
-        } else {
-            self.missing.push(path);
+        let artifacts = artifact_dir(&path);
+        match self.storage.stat(&path)? {
+            Some(stat) if stat.kind == FileKind::File => self.visit_listed(path)?,
+            // A text that only looks like the path of a session may be that of a whole disk.
+            _ => self.missing.push(path),
         }
         match artifacts {
             Some(artifacts) if self.storage.exists(&artifacts)? => self.visit_listed(artifacts),
@@ -380,25 +395,63 @@ impl<'a> Search<'a> {
     }
 
     fn must_be_quiet(&self, path: &Path, modified: SystemTime) -> Result<()> {
-        if path.extension() != Some(OsStr::new("jsonl")) {
+        if self.store.is_older(modified, QUIET) {
             return Ok(());
         }
-        if !self.store.is_older(modified, QUIET) {
-            let message = "this session was written a moment ago: collect blobs when no session is in use";
-            return Err(Error::new(ErrorKind::Busy, message).at(path));
+        let message = "this session was written a moment ago: collect blobs when no session is in use";
+        Err(Error::new(ErrorKind::Busy, message).at(path))
+    }
+
+    /// Asked last, when there is something to remove: no session was written while we read, and nobody is about to.
+    fn must_be_quiet_still(&self) -> Result<()> {
+        for path in &self.sessions {
+            let stat = self.storage.stat(path)?.ok_or_else(|| moved(path))?;
+            self.must_be_quiet(path, stat.modified)?;
+            if let Some(holder) = self.storage.writers_of(path, path)?.first() {
+                let message = format!("{holder} has this session open for writing: collect blobs when it has ended");
+                return Err(Error::new(ErrorKind::HeldElsewhere, message).at(path));
+            }
         }
-        match self.storage.writers_of(path, path)?.first() {
-            None => Ok(()),
-            Some(holder) => Err(Error::new(
-                ErrorKind::HeldElsewhere,
-                format!("{holder} has this session open for writing: collect blobs when it has ended"),
-            )
-            .at(path)),
-        }
+        Ok(())
     }
 }
 
 fn moved(path: &Path) -> Error {
     let message = "this was moved or removed while references were looked for: nothing is collected, try again";
     Error::new(ErrorKind::Busy, message).at(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::clock::{ManualClock, Timestamp};
+    use crate::storage::MemorySessionStorage;
+
+    const DAY: i64 = 24 * 60 * 60 * 1000;
+
+    #[test]
+    fn a_blob_that_is_put_again_in_the_last_moment_stays() {
+        // [W10, W11] between the last look and the removal
+        let clock = Arc::new(ManualClock::at(Timestamp::parse("2026-01-05T09:30:00.000Z").unwrap()));
+        let disk = Arc::new(MemorySessionStorage::new());
+        let store = BlobStore::new(disk.clone(), "/blobs", clock.clone());
+        disk.ensure_dir(Path::new("/sessions")).unwrap();
+        let hash = store.put(b"image").unwrap();
+        clock.advance_millis(8 * DAY);
+        let plan = store.plan_collection(&CollectionScope::new().with_directory("/sessions")).unwrap();
+        let seen = plan.unreferenced().next().unwrap();
+        store.put(b"image").unwrap();
+        assert!(!store.remove(seen).unwrap());
+        assert_eq!(store.get(&hash).unwrap().unwrap(), b"image");
+
+        // Death between the two renames: the next collection puts it back, and finds that it is named by now.
+        let aside = PathBuf::from(format!("/blobs/{hash}{ASIDE}"));
+        disk.rename(&store.path(&hash), &aside).unwrap();
+        disk.write_text(Path::new("/sessions/notes"), &hash.reference()).unwrap();
+        assert!(store.collect(&plan).unwrap().removed.is_empty());
+        assert_eq!(store.get(&hash).unwrap().unwrap(), b"image");
+        assert!(!disk.exists(&aside).unwrap());
+    }
 }

@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 
 use crate::clock::Clock;
 use crate::error::{Error, ErrorKind, Result};
-use crate::storage::{FileKind, Replacement, SessionStorage};
+use crate::storage::{Replacement, SessionStorage};
 
 /// How a reference to a blob begins; 64 hex digits follow.
 pub(crate) const REFERENCE_PREFIX: &str = "blob:sha256:";
@@ -173,10 +173,10 @@ impl BlobStore {
         let reader = match self.storage.open_reader(path) {
             Ok(reader) => reader,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(false),
+            Err(error) if error.kind() == ErrorKind::NotAFile => return Err(corrupt(path)),
             Err(error) => return Err(error),
         };
-        let stat = reader.stat()?;
-        if stat.kind != FileKind::File || stat.len != bytes.len() as u64 {
+        if reader.stat()?.len != bytes.len() as u64 {
             return Err(corrupt(path));
         }
         let mut buffer = vec![0; bytes.len().min(256 * 1024)];

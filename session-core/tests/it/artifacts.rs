@@ -21,7 +21,7 @@ fn names(disk: &MemorySessionStorage, dir: &str) -> Vec<String> {
 fn numbers_count_past_what_is_there() {
     // [D9a]
     let disk = Arc::new(MemorySessionStorage::new());
-    disk.ensure_dir(Path::new("/s/x/77.dir.log")).unwrap();
+    disk.ensure_dir(Path::new("/s/x/6.dir.log")).unwrap();
     for name in ["7.bash.log", "003.read.log", "notes.txt", "12.jsonl", "9x.read.log", "99999999999999999999.x.log"] {
         disk.write_text(&Path::new("/s/x").join(name), "old").unwrap();
     }
@@ -34,6 +34,8 @@ fn numbers_count_past_what_is_there() {
     let listed: Vec<_> = artifacts.list().unwrap().into_iter().map(|a| (a.id.number(), a.tool)).collect();
     let want = [(3, "read"), (7, "bash"), (8, "read"), (9, "read")];
     assert_eq!(listed, want.map(|(id, tool)| (id, tool.to_owned())));
+    disk.ensure_dir(Path::new("/s/x/20.read.log")).unwrap();
+    assert_eq!(artifacts.save("past a directory", "read").unwrap().number(), 21);
     for text in ["", "-1", "+1", "1.0", "x", "99999999999999999999"] {
         assert_eq!(ArtifactId::parse(text), None, "{text}");
     }

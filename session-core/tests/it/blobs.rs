@@ -48,6 +48,9 @@ fn damage_is_reported_and_never_returned_or_overwritten() {
         assert_eq!(disk.read_text(&store.path(&hash)).unwrap(), damaged);
     }
     assert_eq!(store.get(&BlobHash::of(b"other")).unwrap(), None);
+    disk.ensure_dir(&store.path(&BlobHash::of(b"directory"))).unwrap();
+    assert_eq!(store.put(b"directory").unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(store.get(&BlobHash::of(b"directory")).unwrap_err().kind(), ErrorKind::NotAFile);
 }
 
 #[test]

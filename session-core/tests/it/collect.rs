@@ -78,14 +78,14 @@ fn every_place_that_may_name_a_blob_counts() {
     agent.write("/elsewhere/e.jsonl", &(r#"{"parentSession": "f.jsonl"}"#.to_owned() + &name("parent")));
     agent.write(
         "/elsewhere/f.jsonl",
-        &(r#"{"parentSession":"aaaaaaaaaaaaaaaa"}"#.to_owned() + &name("parent's parent")),
+        &(r#"{"parentSession":"aaaaaaaaaaaaaaaa"} {"parentSession":"/"}"#.to_owned() + &name("parent's parent")),
     );
     let garbage = agent.put("garbage");
     agent.clock.advance_millis(8 * DAY);
     let plan = agent.store.plan_collection(&Agent::scope()).unwrap();
     let unreferenced: Vec<_> = plan.unreferenced().map(|file| file.path.clone()).collect();
     assert_eq!(unreferenced, [agent.store.path(&garbage)]);
-    assert_eq!(plan.missing(), [Path::new("/elsewhere/gone.jsonl")]);
+    assert_eq!(plan.missing(), [Path::new("/elsewhere/gone.jsonl"), Path::new("/")]);
     assert_eq!((plan.kept(), plan.files_read()), (10, 10));
     assert_eq!(agent.names().len(), 11, "a plan removes nothing");
     let done = agent.store.collect(&plan).unwrap();
@@ -124,6 +124,9 @@ fn nothing_is_collected_while_a_session_is_written() {
     assert_eq!(kind(), ErrorKind::Busy);
     agent.clock.advance_millis(10 * MINUTE);
     assert_eq!(agent.unreferenced().len(), 1);
+    agent.write("/agent/sessions/.a.jsonl.0123456789abcdef.tmp", "{}");
+    assert_eq!(kind(), ErrorKind::Busy);
+    agent.clock.advance_millis(10 * MINUTE);
     let lock = agent.disk.lock(Path::new("/agent/locks/a.lock"), "process 7", Duration::ZERO).unwrap();
     assert_eq!(kind(), ErrorKind::Locked);
     drop(lock);
