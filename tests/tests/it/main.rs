@@ -1,0 +1,5 @@
+//! Tests that need the shared support or more than one crate, one module a subject.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect fails")]
+
+mod blob_crash;
