@@ -128,6 +128,26 @@ fn many_writers_never_share_a_number() {
 }
 
 #[test]
+fn a_number_taken_in_the_last_moment_is_passed_over() {
+    // [D9a] by a process of ours between the look and the reservation, and by a program that knows no reservations
+    let disk = Arc::new(MemorySessionStorage::new());
+    let (ours, theirs) = (of(&disk, "/s/x.jsonl"), disk.clone());
+    let beside = DyingStorage::beside(disk.clone(), move |path| {
+        if path.ends_with(".0.claim") {
+            ours.save("another process", "bash").unwrap();
+        }
+        if path.ends_with("1.read.log") && !theirs.exists(path).unwrap() {
+            theirs.write_text(path, "another program").unwrap();
+        }
+    });
+    let artifacts = Artifacts::of_session(Arc::new(beside), Path::new("/s/x.jsonl")).unwrap();
+    assert_eq!(artifacts.save("ours", "read").unwrap().number(), 2);
+    assert_eq!(names(&disk, "/s/x"), ["0.bash.log", "1.read.log", "2.read.log"]);
+    assert_eq!(disk.read_text(Path::new("/s/x/0.bash.log")).unwrap(), "another process");
+    assert_eq!(disk.read_text(Path::new("/s/x/1.read.log")).unwrap(), "another program");
+}
+
+#[test]
 fn death_at_any_call_overwrites_nothing() {
     for calls in 0.. {
         let disk = Arc::new(MemorySessionStorage::new());

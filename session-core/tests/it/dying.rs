@@ -1,5 +1,5 @@
 //! A storage whose process dies: after a number of changing calls nothing reaches the disk any more. Or one that may not
-//! look at a path.
+//! look at a path, or one that others are faster in.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,16 +28,31 @@ pub(crate) struct DyingStorage {
     disk: Arc<MemorySessionStorage>,
     life: Life,
     forbidden: Option<PathBuf>,
+    others: Others,
+}
+
+/// What others do just before a file is created.
+struct Others(Box<dyn Fn(&Path) + Send + Sync>);
+
+impl std::fmt::Debug for Others {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Others")
+    }
 }
 
 impl DyingStorage {
     pub(crate) fn new(disk: Arc<MemorySessionStorage>, calls: usize) -> Self {
-        Self { disk, life: Life(Arc::new(AtomicUsize::new(calls))), forbidden: None }
+        Self { disk, life: Life(Arc::new(AtomicUsize::new(calls))), forbidden: None, others: Others(Box::new(|_| {})) }
     }
 
     /// One that lives, and may neither read the file nor list the directory at `path`.
     pub(crate) fn forbidding(disk: Arc<MemorySessionStorage>, path: &str) -> Self {
         Self { forbidden: Some(path.into()), ..Self::new(disk, usize::MAX) }
+    }
+
+    /// One in which `others` do something just before each file is created.
+    pub(crate) fn beside(disk: Arc<MemorySessionStorage>, others: impl Fn(&Path) + Send + Sync + 'static) -> Self {
+        Self { others: Others(Box::new(others)), ..Self::new(disk, usize::MAX) }
     }
 
     fn may_look(&self, path: &Path) -> Result<()> {
@@ -115,6 +130,7 @@ impl SessionStorage for DyingStorage {
 
     fn create_new(&self, path: &Path) -> Result<Box<dyn StorageWriter>> {
         self.life.spend()?;
+        (self.others.0)(path);
         let disk = self.disk.create_new(path)?;
         Ok(Box::new(DyingWriter { disk, life: self.life.clone() }))
     }
