@@ -4,6 +4,8 @@
 //! that name) checks one. Every error names the path. A missing file is told apart from one that cannot be read: an I/O error
 //! never looks like "nothing there" `[L1]`. Nothing here knows what a session is.
 
+#[cfg(feature = "tokio")]
+mod asynchronous;
 #[cfg(any(test, feature = "contract"))]
 pub mod contract;
 mod file;
@@ -12,6 +14,8 @@ mod replacement;
 #[cfg(target_os = "linux")]
 mod writers;
 
+#[cfg(feature = "tokio")]
+pub use asynchronous::{AsyncSessionStorage, AsyncStorageWriter};
 pub use file::FileSessionStorage;
 pub use memory::MemorySessionStorage;
 pub use replacement::{Replacement, is_temporary};

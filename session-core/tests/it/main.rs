@@ -4,6 +4,9 @@
 
 mod artifacts;
 mod blobs;
+mod child;
 mod collect;
 mod dying;
 mod persist;
+mod storage;
+mod terminal;
