@@ -5,6 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fmt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, ErrorKind, Result};
@@ -18,12 +19,24 @@ use crate::error::{Error, ErrorKind, Result};
 /// assert_eq!(environment.home(), Some(Path::new("/home/me")));
 /// assert_eq!(environment.temporary_root(), Path::new("/tmp"));
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Default)]
 pub struct Environment {
     variables: BTreeMap<OsString, OsString>,
     /// For a process without the variable: what the user database says.
     account_home: Option<PathBuf>,
     cwd: Option<PathBuf>,
+}
+
+/// Names without values: an environment holds secrets, and logs are read by many.
+impl fmt::Debug for Environment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.variables.keys().collect();
+        f.debug_struct("Environment")
+            .field("variables", &names)
+            .field("home", &self.home())
+            .field("cwd", &self.cwd)
+            .finish()
+    }
 }
 
 impl Environment {
@@ -76,5 +89,26 @@ impl Environment {
     pub fn temporary_root(&self) -> &Path {
         let root = ["TMPDIR", "TMP", "TEMP"].into_iter().find_map(|name| self.variable(name));
         root.map_or(Path::new("/tmp"), Path::new)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_do_not_show() {
+        let environment = Environment::new("/w").with_variable("API_KEY", "s3cret");
+        let shown = format!("{environment:?}");
+        assert!(shown.contains("API_KEY") && !shown.contains("s3cret"), "{shown}");
+    }
+
+    #[test]
+    fn a_home_is_absolute_and_a_missing_working_directory_is_an_error() {
+        assert_eq!(Environment::new("/w").with_variable("HOME", "me").home(), None);
+        assert_eq!(Environment::default().cwd().unwrap_err().kind(), ErrorKind::NotFound);
+        let process = Environment::from_process();
+        assert_eq!(process.cwd().unwrap(), std::env::current_dir().unwrap());
+        assert_eq!(process.variable("PATH").map(OsStr::to_owned), std::env::var_os("PATH"));
     }
 }
