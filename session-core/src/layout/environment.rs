@@ -31,11 +31,8 @@ pub struct Environment {
 impl fmt::Debug for Environment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.variables.keys().collect();
-        f.debug_struct("Environment")
-            .field("variables", &names)
-            .field("home", &self.home())
-            .field("cwd", &self.cwd)
-            .finish()
+        let mut shown = f.debug_struct("Environment");
+        shown.field("variables", &names).field("home", &self.home()).field("cwd", &self.cwd).finish_non_exhaustive()
     }
 }
 

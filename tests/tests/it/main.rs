@@ -3,3 +3,4 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets what it does not expect fails")]
 
 mod blob_crash;
+mod pointers;

@@ -29,28 +29,48 @@ pub(super) fn copy(from: &Path, to: &Path) -> Result<()> {
 
 /// Moves a file or tree to another file system: copy, sync, compare, rename into place, remove.
 pub(super) fn move_across(from: &Path, to: &Path) -> Result<()> {
-    let before = snapshot(from)?;
-    let copy = Unfinished::beside(to)?;
-    copy_tree(from, &copy.path)?;
-    for item in &before {
-        let (there, here) = (from.join_below(&item.below), copy.path.join_below(&item.below));
-        if item.kind == Kind::File && !same_bytes(&there, &here)? {
-            return Err(changed(&there, "nothing was moved"));
+    Moving::copied(from, to)?.finish()
+}
+
+/// A move of which the copy is made and nothing shows yet.
+struct Moving<'a> {
+    from: &'a Path,
+    to: &'a Path,
+    before: Vec<Item>,
+    copy: Unfinished,
+}
+
+impl<'a> Moving<'a> {
+    fn copied(from: &'a Path, to: &'a Path) -> Result<Self> {
+        let before = snapshot(from)?;
+        let copy = Unfinished::beside(to)?;
+        copy_tree(from, &copy.path)?;
+        Ok(Self { from, to, before, copy })
+    }
+
+    fn finish(self) -> Result<()> {
+        let Self { from, to, before, copy } = self;
+        for item in before.iter().filter(|item| item.kind == Kind::File) {
+            let (original, copied) = (from.join_below(&item.below), copy.path.join_below(&item.below));
+            if !same_bytes(&original, &copied)? {
+                return Err(changed(&original, "nothing was moved"));
+            }
         }
+        if snapshot(from)? != before {
+            return Err(changed(from, "nothing was moved"));
+        }
+        fs::rename(&copy.path, to).map_err(|error| Error::io(&format!("move it to {}", to.display()), from, error))?;
+        copy.finished();
+        sync_dir(parent(to))?;
+        // What was added in the last moment is only in the original: then both stay.
+        if snapshot(from)? != before {
+            return Err(changed(from, &format!("it stays, beside the copy at {}", to.display())));
+        }
+        let tree = before.first().is_some_and(|root| root.kind == Kind::Directory);
+        let removed = if tree { fs::remove_dir_all(from) } else { fs::remove_file(from) };
+        removed.map_err(|error| Error::io("remove what was moved away", from, error))?;
+        sync_dir(parent(from))
     }
-    if snapshot(from)? != before {
-        return Err(changed(from, "nothing was moved"));
-    }
-    fs::rename(&copy.path, to).map_err(|error| Error::io(&format!("move it to {}", to.display()), from, error))?;
-    copy.finished();
-    sync_dir(parent(to))?;
-    // What was added in the last moment is only in the original: then both stay.
-    if snapshot(from)? != before {
-        return Err(changed(from, &format!("it stays, beside the copy at {}", to.display())));
-    }
-    let remove = if before[0].kind == Kind::Directory { fs::remove_dir_all(from) } else { fs::remove_file(from) };
-    remove.map_err(|error| Error::io("remove what was moved away", from, error))?;
-    sync_dir(parent(from))
 }
 
 /// A copy under its temporary name; removed unless it is finished.
@@ -260,6 +280,27 @@ mod tests {
         move_across(&file, &taken).unwrap();
         assert_eq!(fs::read_to_string(&taken).unwrap(), "new");
         assert!(!file.exists());
+    }
+
+    #[test]
+    fn what_changes_during_a_move_is_not_moved() {
+        // [S1]
+        let changes: [fn(&Path); 3] = [
+            |dir| fs::write(dir.join("a"), "A").unwrap(),
+            |dir| fs::write(dir.join("new"), "").unwrap(),
+            |dir| fs::rename(dir.join("a"), dir.join("b")).unwrap(),
+        ];
+        for change in changes {
+            let dir = tempfile::tempdir().unwrap();
+            let (from, to) = (dir.path().join("from"), dir.path().join("to"));
+            fs::create_dir(&from).unwrap();
+            fs::write(from.join("a"), "a").unwrap();
+            let moving = Moving::copied(&from, &to).unwrap();
+            change(&from);
+            assert!(moving.finish().is_err());
+            assert!(from.join("a").exists() || from.join("b").exists());
+            assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1, "the copy is gone");
+        }
     }
 
     #[test]
