@@ -2,7 +2,7 @@
 
 use crate::clock::Timestamp;
 use crate::id::SessionId;
-use crate::json::{Json, JsonKind};
+use crate::json::Json;
 use crate::splice::{Change, change_keys};
 
 /// The version that this crate writes.
@@ -249,11 +249,6 @@ pub(crate) fn is_title_line(kind: Option<&str>) -> bool {
 /// Whether an own `type` names a header.
 pub(crate) fn is_header_kind(kind: Option<&str>) -> bool {
     kind == Some("session")
-}
-
-/// Whether a value is an object.
-pub(crate) fn is_object(value: Json<'_>) -> bool {
-    value.kind() == JsonKind::Object
 }
 
 #[cfg(test)]

@@ -40,6 +40,8 @@ pub(crate) struct Loaded {
     /// The physical line and the offset of the header.
     pub(crate) header_line: Option<(u64, u64)>,
     pub(crate) slot: Option<TitleSlot>,
+    /// Where the title slot begins: behind a byte order mark, if there is one.
+    pub(crate) slot_offset: u64,
     pub(crate) log: Log,
     pub(crate) migration: Migration,
     pub(crate) defects: Defects,
@@ -190,6 +192,7 @@ impl Loaded {
         if line.ended && line.len + 1 == TITLE_SLOT_LEN as u64 {
             let bytes = read_exact(file, line.offset, line.len + 1)?;
             self.slot = TitleSlot::parse(&bytes);
+            self.slot_offset = line.offset;
         }
         if self.slot.is_none() {
             self.report_line(DefectKind::NotATitleSlot, line);

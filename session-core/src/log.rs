@@ -4,6 +4,7 @@
 //! stands for: the last one with it `[L8]`. Payloads stay where they are, on disk or in memory.
 
 use std::hash::BuildHasher;
+use std::ops::Range;
 
 use hashbrown::HashTable;
 
@@ -20,6 +21,13 @@ const NONE: u32 = u32::MAX;
 const NO_TIME: i64 = i64::MIN;
 /// Two bits of a record's type word say where its payload is.
 const PLACE_BITS: u32 = 2;
+const PLACE: u32 = (1 << PLACE_BITS) - 1;
+const IN_LINE: u32 = 0;
+const INSIDE_LINE: u32 = 1;
+/// In memory, and not in the file yet.
+const UNWRITTEN: u32 = 2;
+/// In memory, and in the file as well.
+const WRITTEN: u32 = 3;
 
 /// Where an entry's line is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,7 +71,14 @@ pub(crate) struct Log {
     entry_of: Vec<Index>,
     /// Names of types beyond [`EntryKind::KNOWN`].
     other_kinds: Vec<Box<str>>,
-    payloads: Vec<JsonText>,
+    payloads: Vec<Kept>,
+}
+
+/// A line in memory, and where the file has it as far as that is known.
+#[derive(Clone, Debug)]
+struct Kept {
+    json: JsonText,
+    range: Option<Range<u64>>,
 }
 
 impl Log {
@@ -80,9 +95,9 @@ impl Log {
     pub(crate) fn push(&mut self, envelope: &Envelope<'_>, place: Place) -> Index {
         let index = self.records.len() as Index;
         let (offset, len, place_bits) = match place {
-            Place::Line { offset, len } => (offset, len, 0),
-            Place::Inside { offset, len } => (offset, len, 1),
-            Place::Memory(number) => (number as u64, 0, 2),
+            Place::Line { offset, len } => (offset, len, IN_LINE),
+            Place::Inside { offset, len } => (offset, len, INSIDE_LINE),
+            Place::Memory(number) => (number as u64, 0, UNWRITTEN),
         };
         let id = self.symbol(envelope.id);
         let parent = envelope.parent.map_or(NONE, |parent| self.symbol(parent));
@@ -100,30 +115,57 @@ impl Log {
         index
     }
 
-    /// Adds an entry whose line is in memory.
+    /// Adds an entry whose line is in memory and not in the file yet.
     pub(crate) fn push_in_memory(&mut self, envelope: &Envelope<'_>, json: JsonText) -> Index {
-        self.payloads.push(json);
+        self.payloads.push(Kept { json, range: None });
         self.push(envelope, Place::Memory(self.payloads.len() - 1))
+    }
+
+    /// Keeps the line of an entry of the file in memory.
+    pub(crate) fn keep_in_memory(&mut self, index: Index, json: JsonText) {
+        let range = self.range(index);
+        self.payloads.push(Kept { json, range });
+        let record = &mut self.records[index as usize];
+        record.offset = (self.payloads.len() - 1) as u64;
+        record.len = 0;
+        self.mark_written(index);
     }
 
     /// Replaces the line of an entry that is in memory.
     pub(crate) fn replace_in_memory(&mut self, index: Index, json: JsonText) {
-        self.payloads.push(json);
+        if let Place::Memory(number) = self.place(index) {
+            self.payloads[number].json = json;
+        }
+    }
+
+    /// Where the entry stands in the file; none when it is not there, or was written after the file was read.
+    pub(crate) fn range(&self, index: Index) -> Option<Range<u64>> {
+        match self.place(index) {
+            Place::Line { offset, len } | Place::Inside { offset, len } => Some(offset..offset + len),
+            Place::Memory(number) => self.payloads[number].range.clone(),
+        }
+    }
+
+    /// An entry in memory is in the file now.
+    pub(crate) fn mark_written(&mut self, index: Index) {
         let record = &mut self.records[index as usize];
-        record.offset = (self.payloads.len() - 1) as u64;
-        record.len = 0;
-        record.kind_and_place = record.kind_and_place & !((1 << PLACE_BITS) - 1) | 2;
+        record.kind_and_place = record.kind_and_place & !PLACE | WRITTEN;
+    }
+
+    /// Whether an entry is only in memory.
+    pub(crate) fn is_unwritten(&self, index: Index) -> bool {
+        self.records[index as usize].kind_and_place & PLACE == UNWRITTEN
     }
 
     pub(crate) fn payload(&self, number: usize) -> &JsonText {
-        &self.payloads[number]
+        &self.payloads[number].json
     }
 
     pub(crate) fn place(&self, index: Index) -> Place {
         let Record { offset, len, kind_and_place, .. } = self.records[index as usize];
-        match kind_and_place & ((1 << PLACE_BITS) - 1) {
-            0 => Place::Line { offset, len },
-            1 => Place::Inside { offset, len },
+        match kind_and_place & PLACE {
+            IN_LINE => Place::Line { offset, len },
+            INSIDE_LINE => Place::Inside { offset, len },
             _ => Place::Memory(offset as usize),
         }
     }
@@ -178,6 +220,17 @@ impl Log {
     /// The physical line; none for entries that were not read from the file.
     pub(crate) fn line(&self, index: Index) -> Option<u64> {
         Some(u64::from(self.records[index as usize].line)).filter(|line| *line > 0)
+    }
+
+    /// What is known of an entry before its payload is read.
+    pub(crate) fn envelope(&self, index: Index) -> Envelope<'_> {
+        Envelope {
+            kind: self.kind_name(index),
+            id: self.id(index),
+            parent: self.parent_id(index),
+            timestamp: self.timestamp(index),
+            line: self.line(index).unwrap_or(0),
+        }
     }
 
     fn symbol(&mut self, id: &str) -> Symbol {

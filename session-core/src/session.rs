@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::blob::BlobStore;
+use crate::blob::resolve::{BlobProblemKind, resolve_blobs};
 use crate::clock::Timestamp;
 use crate::context::{self, Context};
 use crate::defect::{Defect, DefectKind, Defects};
@@ -14,7 +16,7 @@ use crate::header::{Header, NameSource, TitleSlot};
 use crate::id::EntryId;
 use crate::json::{Json, JsonKind, JsonText};
 use crate::load::Loaded;
-use crate::log::{Index, Log};
+use crate::log::{Envelope, Index, Log, Place};
 use crate::message::Message;
 use crate::source::{CheckedLine, Lines};
 use crate::storage::{FileSessionStorage, SessionStorage, StorageReader};
@@ -56,7 +58,8 @@ pub enum Leaf {
 pub struct Session {
     pub(crate) loaded: Loaded,
     pub(crate) leaf: Option<Index>,
-    origin: Option<Origin>,
+    pub(crate) origin: Option<Origin>,
+    blobs: Option<BlobStore>,
     /// What the file holds now, when a read found that it was changed.
     anew: Mutex<Option<Arc<Session>>>,
 }
@@ -97,7 +100,21 @@ impl Session {
         loaded.defects.name_file(path);
         let leaf = loaded.log.indices().next_back();
         let origin = Some(Origin { path: path.to_owned(), file, storage });
-        Ok(Self { loaded, leaf, origin, anew: Mutex::new(None) })
+        Ok(Self { loaded, leaf, origin, blobs: None, anew: Mutex::new(None) })
+    }
+
+    /// A session without a file yet.
+    pub(crate) fn unwritten(header: Header) -> Self {
+        let loaded = Loaded { header: Some(header), ..Loaded::default() };
+        Self { loaded, leaf: None, origin: None, blobs: None, anew: Mutex::new(None) }
+    }
+
+    /// The same session, whose payloads have their images back: references to blobs in `blobs` are resolved when a payload
+    /// is decoded `[L4, W9]`. What can't be resolved stays a reference and is reported.
+    #[must_use]
+    pub fn with_blobs(mut self, blobs: BlobStore) -> Self {
+        self.blobs = Some(blobs);
+        self
     }
 
     pub(crate) fn log(&self) -> &Log {
@@ -117,6 +134,39 @@ impl Session {
     /// The title slot, where the file has one.
     pub fn title_slot(&self) -> Option<&TitleSlot> {
         self.loaded.slot.as_ref()
+    }
+
+    /// Adds an entry in memory and makes it the leaf.
+    pub(crate) fn push(&mut self, envelope: &Envelope<'_>, json: JsonText) -> Index {
+        let index = self.loaded.log.push_in_memory(envelope, json);
+        self.leaf = Some(index);
+        index
+    }
+
+    /// Becomes what the file holds now. Entries that are in memory stay so: over the file's own when it has them, beside it
+    /// otherwise. The leaf stays where it is `[W6]`.
+    pub(crate) fn take_over(&mut self, mut fresh: Session) {
+        let old = self.log();
+        for index in old.indices() {
+            let Place::Memory(number) = old.place(index) else { continue };
+            let payload = old.payload(number).clone();
+            match fresh.log().find(old.id(index)).filter(|found| is_same_entry((old, index), (fresh.log(), *found))) {
+                Some(found) => fresh.loaded.log.keep_in_memory(found, payload),
+                None => {
+                    fresh.loaded.log.push_in_memory(&old.envelope(index), payload);
+                }
+            }
+        }
+        let leaf = self.leaf_id().map(str::to_owned);
+        fresh.leaf = leaf.and_then(|leaf| fresh.log().find(&leaf).or_else(|| fresh.log().indices().next_back()));
+        fresh.blobs = self.blobs.take();
+        *self = fresh;
+    }
+
+    /// Entries that are only in memory, in order.
+    pub(crate) fn unwritten_entries(&self) -> Vec<Index> {
+        let log = self.log();
+        log.indices().filter(|index| log.is_unwritten(*index)).collect()
     }
 
     /// What is wrong in the file, as far as lines and the tree show it; [`examine`](Self::examine) also reads payloads.
@@ -157,7 +207,7 @@ impl Session {
     pub(crate) fn defect_at(&self, entry: Index, kind: DefectKind) -> Defect {
         let line = self.log().line(entry).unwrap_or(0);
         let offset = match self.log().place(entry) {
-            crate::log::Place::Line { offset, .. } => offset,
+            Place::Line { offset, .. } => offset,
             _ => self.loaded.damaged.get(&line).copied().unwrap_or(0),
         };
         let defect = Defect::new(kind, line, offset);
@@ -216,6 +266,11 @@ impl Session {
         tree::flatten(self.log())
     }
 
+    /// The label on an entry `[T5]`.
+    pub fn label(&self, id: &str) -> Result<Option<String>> {
+        Ok(self.labels()?.remove(id))
+    }
+
     /// The labels in force, by the id they stand on `[T5]`.
     pub fn labels(&self) -> Result<BTreeMap<EntryId, String>> {
         let mut labels = BTreeMap::new();
@@ -255,6 +310,15 @@ impl Session {
             return Ok(Some((name, NameSource::User)).filter(|(name, _)| !name.is_empty()));
         }
         Ok(self.header().and_then(|header| Some((header.title()?, header.title_source()))))
+    }
+
+    /// Whether somebody stated who gave the name in force.
+    pub(crate) fn states_name_source(&self) -> Result<bool> {
+        if let Some(slot) = self.title_slot() {
+            return Ok(slot.raw_source().is_some());
+        }
+        let in_header = |header: &Header| header.json().get("titleSource").is_some();
+        Ok(self.info_name()?.is_some() || self.header().is_some_and(in_header))
     }
 
     /// The text of the latest `session_info` whose name is text.
@@ -342,10 +406,17 @@ pub(crate) struct Payload {
 
 impl Payloads<'_> {
     pub(crate) fn read(&mut self, entry: Index) -> Result<Payload> {
-        match self.lines.read(entry) {
-            Err(error) if error.kind() == ErrorKind::Changed => self.read_anew(entry, &error),
-            line => Ok(Payload::of(line?)),
-        }
+        let payload = match self.lines.read(entry) {
+            Err(error) if error.kind() == ErrorKind::Changed => self.read_anew(entry, &error)?,
+            line => Payload::of(line?),
+        };
+        Ok(payload.resolved(self.session.blobs.as_ref()))
+    }
+
+    /// An entry's line as it is or would be in a current file: migrated, references left as they are. Bytes that are no
+    /// JSON are given as they stand.
+    pub(crate) fn line(&mut self, entry: Index) -> Result<Vec<u8>> {
+        Ok(self.lines.read(entry)?.bytes.into_owned())
     }
 
     fn read_anew(&self, entry: Index, error: &Error) -> Result<Payload> {
@@ -369,6 +440,28 @@ impl Payload {
             Self { json: None, defects: vec![DefectKind::PayloadNotJson] }
         }
     }
+
+    fn resolved(mut self, blobs: Option<&BlobStore>) -> Self {
+        let (Some(json), Some(blobs)) = (&self.json, blobs) else { return self };
+        let (resolved, problems) = resolve_blobs(json, blobs);
+        for problem in problems {
+            tracing::warn!(%problem, "an image stays a reference");
+            self.defects.push(match problem.kind() {
+                BlobProblemKind::Missing => DefectKind::MissingBlob,
+                BlobProblemKind::BadReference | BlobProblemKind::NotAUrl => DefectKind::BadBlobReference,
+                _ => DefectKind::CorruptBlob,
+            });
+        }
+        if let Cow::Owned(resolved) = resolved {
+            self.json = Some(resolved);
+        }
+        self
+    }
+}
+
+/// Whether two entries of the same id are the same: parent and time tell `[W6]`.
+fn is_same_entry((a, i): (&Log, Index), (b, j): (&Log, Index)) -> bool {
+    a.parent_id(i) == b.parent_id(j) && a.timestamp(i) == b.timestamp(j)
 }
 
 /// What is wrong with the fields that an entry's type needs `[L8a]`.
@@ -435,7 +528,8 @@ impl<'s> Entry<'s> {
         self.session.log().is_superseded(self.index)
     }
 
-    /// The whole entry as JSON, older versions migrated; blob references stay references.
+    /// The whole entry as JSON, older versions migrated, blob references resolved where the session has
+    /// [blobs](Session::with_blobs).
     ///
     /// # Errors
     /// [`ErrorKind::NotJson`] when the payload is no JSON, [`ErrorKind::Changed`] when the file no longer holds it.

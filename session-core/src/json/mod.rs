@@ -77,6 +77,15 @@ impl JsonText {
         &self.0
     }
 
+    /// The text with the line feeds and carriage returns between its tokens left out; inside texts JSON has none.
+    pub(crate) fn on_one_line(&self) -> Cow<'_, str> {
+        if self.0.contains(['\n', '\r']) {
+            Cow::Owned(self.0.replace(['\n', '\r'], ""))
+        } else {
+            Cow::Borrowed(&self.0)
+        }
+    }
+
     /// The value, for looking into.
     pub fn view(&self) -> Json<'_> {
         Json(self.0.as_bytes())
