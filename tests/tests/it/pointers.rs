@@ -23,20 +23,21 @@ fn storage() -> RecordingStorage<MemorySessionStorage> {
     storage
 }
 
+fn set(storage: &RecordingStorage<MemorySessionStorage>) {
+    Pointers::new(storage, DIR).set(&terminal(), Path::new("/w"), Path::new("/s/new.jsonl")).unwrap();
+}
+
+fn replace(storage: &RecordingStorage<MemorySessionStorage>) {
+    let pointers = Pointers::new(storage, DIR);
+    let seen = pointers.read(&terminal()).unwrap().unwrap();
+    let new = Pointer::new(Path::new("/w"), Path::new("/s/new.jsonl")).unwrap();
+    assert_eq!(pointers.replace(&seen, &new).unwrap(), PointerChange::Done);
+}
+
 #[test]
 fn a_crash_at_any_call_leaves_the_old_or_the_new_pointer() {
     // [P4]
-    let set = |storage: &RecordingStorage<_>| {
-        Pointers::new(storage, DIR).set(&terminal(), Path::new("/w"), Path::new("/s/new.jsonl")).unwrap();
-    };
-    let replace = |storage: &RecordingStorage<_>| {
-        let pointers = Pointers::new(storage, DIR);
-        let seen = pointers.read(&terminal()).unwrap().unwrap();
-        let new = Pointer::new(Path::new("/w"), Path::new("/s/new.jsonl")).unwrap();
-        assert_eq!(pointers.replace(&seen, &new).unwrap(), PointerChange::Done);
-    };
-    let changes: [&dyn Fn(&RecordingStorage<MemorySessionStorage>); 2] = [&set, &replace];
-    for change in changes {
+    for change in [set, replace] {
         let storage = storage();
         change(&storage);
         let crashes = storage.crashes(10);
