@@ -117,7 +117,8 @@ pub trait StorageReader: Send + Sync + fmt::Debug {
 /// Dropping a writer closes it without saying whether that worked; [`close`](StorageWriter::close) says.
 pub trait StorageWriter: Send + fmt::Debug {
     /// Writes `bytes` in one call to the kernel. When this returns, killing the process loses nothing of it `[W3]`; a power
-    /// cut may, until [`fsync`](StorageWriter::fsync). After a short write nothing is taken back: the error says so.
+    /// cut may, until [`fsync`](StorageWriter::fsync). A process that is killed inside the call may leave the beginning of
+    /// `bytes`. After a short write nothing is taken back: the error says so.
     fn write(&mut self, bytes: &[u8]) -> Result<()>;
 
     /// Writes `line` and a line feed in one call; the same promise as [`write`](StorageWriter::write).

@@ -87,10 +87,13 @@ fn a_killed_process_loses_no_line_whose_write_returned() {
         child.kill();
         let text = fs::read_to_string(&path).unwrap();
         assert!(text.lines().count() >= round * 40);
-        for (number, line) in text.lines().enumerate() {
-            assert_eq!(line, format!("{{\"line\":{number}}}"));
+        let mut expected = (0..).map(|number| format!("{{\"line\":{number}}}\n"));
+        for (number, line) in text.split_inclusive('\n').enumerate() {
+            let whole = expected.next().unwrap();
+            // The last one may have been killed in the call: the kernel stops between two pages.
+            let cut = number >= round * 40 && !line.ends_with('\n') && whole.starts_with(line);
+            assert!(line == whole || cut, "{line:?} for {whole:?}");
         }
-        assert!(text.ends_with('\n'), "one call writes the line and its end");
     }
 }
 
