@@ -14,7 +14,8 @@ run: ## Build and start the watcher on the default agent directory (AGENT_DIR=â€
 	target/release/watcher run $(if $(AGENT_DIR),--agent-dir "$(AGENT_DIR)")
 
 demo: ## Ten seconds: a scripted harness writes a session, the watcher tails it, a search finds a prompt
-	$(CARGO) run --release --quiet --locked -p tests --bin demo
+	$(CARGO) build --release --quiet --locked -p watcher -p tests --bin watcher --bin demo
+	target/release/demo
 
 check: ## Format check and clippy, warnings denied
 	$(CARGO) fmt --all --check

@@ -1,3 +1,23 @@
-//! The `watcher` binary.
+//! The `watcher` binary: it reads the command line, runs one command and leaves with the code that [`exit`] lists.
+//!
+//! Nothing is decided here. Commands are thin files in `cli` over the engine and the libraries.
 
-fn main() {}
+mod agents;
+mod cli;
+mod discover;
+mod engine;
+mod exit;
+mod intake;
+mod ledger;
+mod place;
+mod prompt;
+mod sinks;
+mod source;
+mod state;
+mod supervise;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    cli::main()
+}

@@ -1,0 +1,171 @@
+//! The command line: definitions here, one file a command beside it, and all printing in `output`.
+
+mod history;
+mod output;
+mod run;
+mod sessions;
+mod status;
+mod sync;
+mod times;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, ValueEnum};
+use session_core::{Environment, Harness};
+
+use crate::agents::Selection;
+use crate::exit::{Exit, Refusal};
+use output::{Form, Output};
+
+const EXAMPLES: &str = "\
+Examples:
+  watcher run                       follow the default agent directory until Ctrl-C
+  watcher sync                      read what is there once, then leave
+  watcher history search login fix  find a prompt that was typed once
+  watcher sessions list             the sessions of this directory
+  watcher status                    whether a watcher runs, and how it is
+
+`watcher COMMAND --help` shows more.";
+
+const JSON: &str = "\
+JSON:
+  With --json, standard output is one object: {\"schema\":\"watcher/1\",\"kind\":KIND,\"data\":…}, where KIND is the command
+  (`history.search`); a failure is of kind `error` with {\"message\":…,\"exit\":…}. Fields may be added within a schema
+  number; none changes its meaning or goes. Times are ISO 8601 in UTC.";
+
+/// Keeps the prompt history and the terminal pointers of coding agents in sync with their sessions.
+#[derive(Debug, Parser)]
+#[command(
+    name = "watcher",
+    version,
+    arg_required_else_help = true,
+    after_help = EXAMPLES
+)]
+struct Cli {
+    #[command(flatten)]
+    common: Common,
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What every command understands.
+#[derive(Clone, Debug, Args)]
+struct Common {
+    #[arg(
+        long,
+        value_name = "DIR",
+        global = true,
+        help = "An agent directory; may be given more than once [default: the first of $PI_CODING_AGENT_DIR, \
+                $HOME/$PI_CONFIG_DIR/agent, ~/.xcsh/agent]"
+    )]
+    agent_dir: Vec<PathBuf>,
+    /// The agent directory of a harness
+    #[arg(long, value_name = "NAME", global = true)]
+    harness: Option<HarnessName>,
+    /// Print one JSON object
+    #[arg(long, global = true)]
+    json: bool,
+    /// Say more on standard error; twice for everything
+    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    verbose: u8,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum HarnessName {
+    Xcsh,
+    Omp,
+    Pi,
+    All,
+}
+
+impl Common {
+    fn selection(&self) -> Selection {
+        let harnesses = match self.harness {
+            None => Vec::new(),
+            Some(HarnessName::Xcsh) => vec![Harness::Xcsh],
+            Some(HarnessName::Omp) => vec![Harness::Omp],
+            Some(HarnessName::Pi) => vec![Harness::Pi],
+            Some(HarnessName::All) => Harness::ALL.to_vec(),
+        };
+        Selection { dirs: self.agent_dir.clone(), harnesses }
+    }
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Run(run::Run),
+    Sync(sync::Sync),
+    Status(status::Status),
+    #[command(subcommand)]
+    History(history::History),
+    #[command(subcommand)]
+    Sessions(sessions::Sessions),
+}
+
+/// What a command works with.
+struct Context {
+    common: Common,
+    environment: Environment,
+    out: Output,
+}
+
+/// Reads the command line and runs one command.
+pub(crate) fn main() -> ExitCode {
+    let parsed = definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
+        Ok(cli) => cli,
+        Err(error) => {
+            // Help and version are no failures, and a closed pipe is none either.
+            let _ = error.print();
+            return ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() });
+        }
+    };
+    let form = if cli.common.json { Form::Json } else { Form::Text };
+    let environment = Environment::from_process();
+    let out = Output::new(form, &environment);
+    let mut context = Context { common: cli.common, environment, out };
+    let result = cli.command.run(&mut context).and_then(|exit| {
+        context.out.finish()?;
+        Ok(exit)
+    });
+    let exit = match result {
+        Ok(exit) => exit,
+        Err(error) if output::is_broken_pipe(&error) => Exit::Done,
+        Err(error) => {
+            let exit = error.downcast_ref::<Refusal>().map_or(Exit::Failed, |refusal| refusal.exit);
+            context.out.failure(&error, exit);
+            exit
+        }
+    };
+    ExitCode::from(exit.code())
+}
+
+/// The whole command line, its long help included.
+fn definition() -> clap::Command {
+    Cli::command().after_long_help(format!("{EXAMPLES}\n\n{JSON}\n\n{}", Exit::TABLE))
+}
+
+impl Command {
+    fn run(self, context: &mut Context) -> Result<Exit> {
+        match self {
+            Self::Run(_) => run::Run::run(context),
+            Self::Sync(_) => sync::Sync::run(context),
+            Self::Status(_) => status::Status::run(context),
+            Self::History(history) => history.run(context),
+            Self::Sessions(sessions) => sessions.run(context),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_definitions_hold_and_the_long_help_says_all() {
+        let mut command = super::definition();
+        command.clone().debug_assert();
+        let help = command.render_long_help().to_string();
+        assert!(help.contains(crate::exit::Exit::TABLE) && help.contains(super::output::SCHEMA), "{help}");
+    }
+}

@@ -1,0 +1,68 @@
+//! `watcher sync`: reads every session once and puts new prompts into the history.
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+
+use super::Context;
+use super::output::{remark, with_progress};
+use crate::agents;
+use crate::exit::Exit;
+use crate::state::Board;
+use crate::supervise;
+
+/// Read all sessions once and add the prompts that the history lacks, oldest first
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher sync
+  watcher sync --agent-dir /srv/agent --json
+
+Run twice, the second adds nothing. Damaged files are reported, and what is whole in them counts.")]
+pub(crate) struct Sync {}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Synced {
+    agent_dir: String,
+    files_read: u64,
+    added: u64,
+    known: u64,
+    refused: u64,
+    problems: Vec<String>,
+}
+
+impl Sync {
+    pub(crate) fn run(context: &mut Context) -> Result<Exit> {
+        let stop = supervise::stop_flag()?;
+        let mut all = Vec::new();
+        for agent in agents::resolve(&context.common.selection(), &context.environment)? {
+            let prepared = supervise::prepare(agent)?;
+            let report = {
+                let board = Board::new();
+                let how_far = || {
+                    let state = board.state();
+                    format!("{} files read, {} prompts added", state.read, state.added)
+                };
+                with_progress(how_far, || supervise::sync(&prepared, &stop, board.clone()))?
+            };
+            let synced = Synced {
+                agent_dir: prepared.agent.root().display().to_string(),
+                files_read: report.files_read,
+                added: report.tally.added,
+                known: report.tally.known,
+                refused: report.tally.refused,
+                problems: report.problems,
+            };
+            let out = &mut context.out;
+            out.line(&format!(
+                "{}: {} added, {} known, {} files read",
+                synced.agent_dir, synced.added, synced.known, synced.files_read
+            ))?;
+            synced.problems.iter().for_each(|problem| remark(problem));
+            all.push(synced);
+        }
+        context.out.json("sync", all)?;
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,116 @@
+//! Prompts into the history: rows and reading positions in one transaction, oldest first.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use history::{HistoryStorage, Outcome, Recorded, Submission};
+
+use crate::intake::Look;
+use crate::ledger::{self, Change, Known};
+
+/// Prompts of one transaction: few enough that the write lock is held for well under a tenth of a second `[H5]`.
+const PROMPTS_AT_ONCE: usize = 200;
+/// Positions without prompts in one transaction.
+const POSITIONS_AT_ONCE: usize = 500;
+
+/// What was done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Tally {
+    /// Prompts that became a row, or one more use of a row.
+    pub(crate) added: u64,
+    /// Prompts that the harness had written, or that were known.
+    pub(crate) known: u64,
+    /// Prompts that are not to be recorded: deleted on purpose, or typed in an excluded directory.
+    pub(crate) refused: u64,
+}
+
+impl Tally {
+    fn count(&mut self, outcomes: &[Outcome]) {
+        for outcome in outcomes {
+            match outcome.recorded() {
+                Recorded::Inserted | Recorded::Bumped => self.added += 1,
+                Recorded::Empty | Recorded::Forgotten | Recorded::Excluded => self.refused += 1,
+                _ => self.known += 1,
+            }
+        }
+    }
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.added += other.added;
+        self.known += other.known;
+        self.refused += other.refused;
+    }
+}
+
+/// A prompt on its way, with the number of the file that it stands in.
+struct Queued {
+    seconds: Option<i64>,
+    file: usize,
+    submission: Submission,
+}
+
+/// Writes what a number of files brought, sorted by time over all of them. A file's position goes with the last of its
+/// prompts: it is on disk only when they are.
+///
+/// Returns the files whose position is committed. When `stop` is raised it ends after the transaction at hand.
+///
+/// # Errors
+/// What the history said. What earlier transactions wrote stays; the rest can be handed in again, nothing is doubled.
+pub(crate) fn commit(
+    store: &HistoryStorage,
+    looks: Vec<(PathBuf, Look)>,
+    stop: &AtomicBool,
+    mut done: impl FnMut(Vec<(PathBuf, Known)>, Tally),
+) -> history::Result<()> {
+    let mut left: Vec<usize> = Vec::with_capacity(looks.len());
+    let mut files: Vec<Option<(PathBuf, Known)>> = Vec::with_capacity(looks.len());
+    let mut queue = Vec::new();
+    for (number, (path, look)) in looks.into_iter().enumerate() {
+        left.push(look.prompts.len());
+        let session = look.session.clone().unwrap_or_default();
+        queue.extend(look.prompts.iter().map(|prompt| Queued {
+            seconds: prompt.seconds(),
+            file: number,
+            submission: prompt.submission(&session, look.cwd.as_deref()),
+        }));
+        files.push(Some((path, Known { session: look.session, position: look.position })));
+    }
+    // The sort is stable: prompts of one second stay in the order of their file.
+    queue.sort_by_key(|queued| queued.seconds);
+
+    let mut idle: Vec<(PathBuf, Known)> =
+        (0..files.len()).filter(|file| left[*file] == 0).filter_map(|file| files[file].take()).collect();
+    let mut queue = queue.into_iter().peekable();
+    while queue.peek().is_some() || !idle.is_empty() {
+        if stop.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let mut submissions = Vec::new();
+        let mut finished: Vec<(PathBuf, Known)> = idle.drain(..idle.len().min(POSITIONS_AT_ONCE)).collect();
+        for queued in queue.by_ref().take(PROMPTS_AT_ONCE) {
+            left[queued.file] -= 1;
+            if left[queued.file] == 0 {
+                finished.extend(files[queued.file].take());
+            }
+            submissions.push(queued.submission);
+        }
+        let changes: Vec<Change> =
+            finished.iter().map(|(path, known)| Change::Read(path.clone(), known.clone())).collect();
+        let tally = store
+            .apply(submissions, move |transaction, outcomes| {
+                ledger::record(transaction, &changes)?;
+                let mut tally = Tally::default();
+                tally.count(outcomes);
+                Ok(tally)
+            })
+            .wait()?;
+        done(finished, tally);
+    }
+    Ok(())
+}
+
+/// Reads the ledger.
+pub(crate) fn load(store: &Arc<HistoryStorage>) -> history::Result<std::collections::BTreeMap<PathBuf, Known>> {
+    store.apply(Vec::new(), |transaction, _| Ok(ledger::load(transaction)?)).wait()
+}

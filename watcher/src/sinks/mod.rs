@@ -1,0 +1,3 @@
+//! What is done with new lines.
+
+pub(crate) mod history;

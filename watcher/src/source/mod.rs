@@ -1,0 +1,31 @@
+//! Where hints come from that a file may have changed. A hint means "look"; lost ones are found by the reconcile.
+
+pub(crate) mod notify;
+
+use std::path::{Path, PathBuf};
+
+/// A hint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Hint {
+    /// Something happened to this path.
+    Changed(PathBuf),
+    /// Hints were lost: look everywhere.
+    Everything,
+}
+
+/// Whether events will come for a directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Coverage {
+    /// Yes.
+    Events,
+    /// No, for this reason: it must be polled.
+    Polling(String),
+}
+
+/// Something that gives hints about directories.
+pub(crate) trait Source: Send {
+    /// Asks for hints about what is directly in `dir`. Asking twice does nothing.
+    fn watch(&mut self, dir: &Path) -> Coverage;
+    /// No more hints about `dir`.
+    fn forget(&mut self, dir: &Path);
+}

@@ -1,0 +1,11 @@
+//! End-to-end tests on the built binary, each in a temporary agent directory and home.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "a test that cannot go on fails, and may say what it measured"
+)]
+
+mod first_cut;
+mod readme;
+mod support;
