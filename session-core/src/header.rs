@@ -8,6 +8,9 @@ use crate::splice::{Change, change_keys};
 /// The version that this crate writes.
 pub const CURRENT_VERSION: u32 = 3;
 
+/// A header is short; a first object that is not is read no further than this many bytes.
+pub(crate) const LONGEST_HEADER: u64 = 16 * 1024 * 1024;
+
 /// The version a header states.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[non_exhaustive]

@@ -11,6 +11,8 @@ mod defect;
 mod disk;
 mod entry;
 mod error;
+mod fingerprint;
+pub mod follow;
 mod header;
 mod id;
 mod json;

@@ -10,7 +10,7 @@ use memchr::memchr;
 use crate::clock::Timestamp;
 use crate::defect::{DefectKind, Defects};
 use crate::error::Result;
-use crate::header::{Header, TITLE_SLOT_LEN, TitleSlot, is_header_kind, is_title_line};
+use crate::header::{Header, LONGEST_HEADER, TITLE_SLOT_LEN, TitleSlot, is_header_kind, is_title_line};
 use crate::log::{Envelope, Log, Place};
 use crate::migrate::{Migration, TreeMigration};
 use crate::salvage::Salvage;
@@ -18,7 +18,7 @@ use crate::scan::{Field, OwnKeys, Scanner, Shape};
 use crate::source::WINDOW;
 use crate::storage::StorageReader;
 
-const BOM: &[u8] = b"\xef\xbb\xbf";
+pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A physical line.
 #[derive(Clone, Copy, Debug)]
@@ -201,8 +201,6 @@ impl Loaded {
     }
 
     fn first_object(&mut self, line: Line, offset: u64, len: u64, file: &dyn StorageReader) -> Result<()> {
-        // A header is short; a first object that is not is read no further than a header could reach.
-        const LONGEST_HEADER: u64 = 16 * 1024 * 1024;
         let header = if len <= LONGEST_HEADER { Header::parse(&read_exact(file, offset, len)?) } else { None };
         let Some(header) = header else {
             self.invalid = true;

@@ -29,8 +29,7 @@ pub(crate) enum Migration {
 /// How a version 1 file becomes a tree.
 #[derive(Clone, Debug)]
 pub(crate) struct TreeMigration {
-    session: SessionId,
-    taken: HashSet<Box<str>>,
+    ids: DerivedIds,
     /// Ids that entries had all the same, and the new ones.
     renamed: HashMap<Box<str>, Box<str>>,
     /// By loaded object (the header is 0): the entry it is, none for further headers.
@@ -39,7 +38,7 @@ pub(crate) struct TreeMigration {
 
 impl TreeMigration {
     pub(crate) fn new(session: &SessionId) -> Self {
-        Self { session: session.clone(), taken: HashSet::new(), renamed: HashMap::new(), objects: vec![None] }
+        Self { ids: DerivedIds::new(session.clone()), renamed: HashMap::new(), objects: vec![None] }
     }
 
     /// A further header was loaded: it takes a place in the count of objects.
@@ -50,13 +49,7 @@ impl TreeMigration {
     /// The derived id of the next entry, which will have number `index` and had `old` as its id.
     pub(crate) fn next_id(&mut self, index: Index, old: Option<&str>) -> Box<str> {
         self.objects.push(Some(index));
-        let base = format!("{}:{}", self.session, index + 1);
-        let mut id = derived(&base);
-        let mut attempt = 1;
-        while !self.taken.insert(id.clone()) {
-            id = derived(&format!("{base}:{attempt}"));
-            attempt += 1;
-        }
+        let id = self.ids.take();
         if let Some(old) = old {
             self.renamed.insert(old.into(), id.clone());
         }
@@ -65,6 +58,57 @@ impl TreeMigration {
 
     fn follow(&self, old: Option<Json<'_>>) -> Option<&str> {
         self.renamed.get(old?.text()?.as_ref()).map(AsRef::as_ref)
+    }
+}
+
+/// The ids of version 1 entries, one after the other `[L5]`. They depend on nothing but the session's id and the number of
+/// entries, so whoever knows these two can go on where another left off.
+#[derive(Clone, Debug)]
+pub(crate) struct DerivedIds {
+    session: SessionId,
+    taken: HashSet<Box<str>>,
+    last: Option<Box<str>>,
+    count: u64,
+}
+
+impl DerivedIds {
+    pub(crate) fn new(session: SessionId) -> Self {
+        Self { session, taken: HashSet::new(), last: None, count: 0 }
+    }
+
+    /// The ids as they stand after `count` entries.
+    pub(crate) fn after(session: SessionId, count: u64) -> Self {
+        let mut ids = Self::new(session);
+        for _ in 0..count {
+            ids.take();
+        }
+        ids
+    }
+
+    /// The id that the next entry gets.
+    pub(crate) fn peek(&self) -> Box<str> {
+        let base = format!("{}:{}", self.session, self.count + 1);
+        let mut id = derived(&base);
+        let mut attempt = 1;
+        while self.taken.contains(&id) {
+            id = derived(&format!("{base}:{attempt}"));
+            attempt += 1;
+        }
+        id
+    }
+
+    /// Gives the next entry its id.
+    pub(crate) fn take(&mut self) -> Box<str> {
+        let id = self.peek();
+        self.taken.insert(id.clone());
+        self.last = Some(id.clone());
+        self.count += 1;
+        id
+    }
+
+    /// The id of the latest entry.
+    pub(crate) fn last(&self) -> Option<&str> {
+        self.last.as_deref()
     }
 }
 

@@ -7,6 +7,7 @@ mod blobs;
 mod child;
 mod collect;
 mod dying;
+mod follow;
 mod persist;
 mod storage;
 mod terminal;
