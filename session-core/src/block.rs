@@ -42,13 +42,11 @@ pub(crate) fn brackets_outside(block: &[u8; BLOCK], len: usize, carry: &mut Carr
 pub(crate) fn block_at(bytes: &[u8], at: usize) -> ([u8; BLOCK], usize) {
     let mut block = [0; BLOCK];
     let rest = &bytes[at..];
-    match rest.first_chunk::<BLOCK>() {
-        Some(whole) => (*whole, BLOCK),
-        None => {
-            block[..rest.len()].copy_from_slice(rest);
-            (block, rest.len())
-        }
+    if let Some(whole) = rest.first_chunk::<BLOCK>() {
+        return (*whole, BLOCK);
     }
+    block[..rest.len()].copy_from_slice(rest);
+    (block, rest.len())
 }
 
 /// One bit a byte.

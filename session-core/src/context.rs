@@ -99,30 +99,25 @@ impl Context {
     /// The context as one JSON object: `messages`, `thinkingLevel`, `serviceTier?`, `models`, `injectedTtsrRules`,
     /// `selectedMCPToolNames`, `hasPersistedMCPToolSelection`, `mode`, `modeData?`.
     pub fn to_json(&self) -> String {
-        let texts = |list: &[String]| list.iter().map(|text| quote(text)).collect::<Vec<_>>().join(",");
-        let messages = self.messages.iter().map(|message| message.json.as_str()).collect::<Vec<_>>().join(",");
-        let models = self
-            .models
-            .iter()
-            .map(|(role, model)| format!("{}:{}", quote(role), quote(model)))
-            .collect::<Vec<_>>()
-            .join(",");
-        let mut out = format!(r#"{{"messages":[{messages}],"thinkingLevel":{}"#, quote(self.thinking_level()));
-        if let Some(tier) = &self.service_tier {
-            out.push_str(&format!(r#","serviceTier":{}"#, quote(tier)));
-        }
-        out.push_str(&format!(
-            r#","models":{{{models}}},"injectedTtsrRules":[{}],"selectedMCPToolNames":[{}],"hasPersistedMCPToolSelection":{},"mode":{}"#,
-            texts(&self.injected_rules),
-            texts(self.mcp_tools.as_deref().unwrap_or_default()),
-            self.mcp_tools.is_some(),
-            quote(self.mode()),
-        ));
-        if let Some(data) = &self.mode_data {
-            out.push_str(&format!(r#","modeData":{data}"#));
-        }
-        out.push('}');
-        out
+        let texts =
+            |list: &[String]| format!("[{}]", list.iter().map(|text| quote(text)).collect::<Vec<_>>().join(","));
+        let messages: Vec<&str> = self.messages.iter().map(|message| message.json.as_str()).collect();
+        let models: Vec<String> =
+            self.models.iter().map(|(role, model)| format!("{}:{}", quote(role), quote(model))).collect();
+        let mut members = vec![
+            format!(r#""messages":[{}]"#, messages.join(",")),
+            format!(r#""thinkingLevel":{}"#, quote(self.thinking_level())),
+        ];
+        members.extend(self.service_tier.as_ref().map(|tier| format!(r#""serviceTier":{}"#, quote(tier))));
+        members.extend([
+            format!(r#""models":{{{}}}"#, models.join(",")),
+            format!(r#""injectedTtsrRules":{}"#, texts(&self.injected_rules)),
+            format!(r#""selectedMCPToolNames":{}"#, texts(self.mcp_tools.as_deref().unwrap_or_default())),
+            format!(r#""hasPersistedMCPToolSelection":{}"#, self.mcp_tools.is_some()),
+            format!(r#""mode":{}"#, quote(self.mode())),
+        ]);
+        members.extend(self.mode_data.as_ref().map(|data| format!(r#""modeData":{data}"#)));
+        format!("{{{}}}", members.join(","))
     }
 }
 

@@ -131,14 +131,13 @@ impl Disk {
 
     fn look(&mut self, session: &mut Session, find: Find<'_>) -> Result<Noticed> {
         let mut moved = false;
-        let stat = match self.storage.stat(&self.path)? {
-            Some(stat) => stat,
-            None => {
-                self.follow(session, find)?;
-                moved = true;
-                self.storage.stat(&self.path)?.ok_or_else(|| self.deleted())?
-            }
-        };
+        let mut found = self.storage.stat(&self.path)?;
+        if found.is_none() {
+            self.follow(session, find)?;
+            moved = true;
+            found = self.storage.stat(&self.path)?;
+        }
+        let stat = found.ok_or_else(|| self.deleted())?;
         let changed = if moved { Noticed::Moved } else { Noticed::Changed };
         let same_file = stat.identity == self.known.identity && !self.known.doubtful;
         if same_file && stat.len == self.known.len && stat.modified == self.known.modified {
@@ -338,7 +337,7 @@ impl Disk {
         for dir in [to.parent(), self.path.parent()].into_iter().flatten() {
             self.storage.sync_dir(dir)?;
         }
-        self.path = to.to_owned();
+        to.clone_into(&mut self.path);
         self.writer = None;
         // Across file systems it is another file now.
         self.load_anew(session)

@@ -109,7 +109,9 @@ impl Header {
             crate::json::quote(cwd),
         );
         for (key, text) in extra {
-            line.push_str(&format!(",{}:{}", crate::json::quote(key), crate::json::quote(text)));
+            for part in [",", &crate::json::quote(key), ":", &crate::json::quote(text)] {
+                line.push_str(part);
+            }
         }
         line.push('}');
         line.into_bytes()
@@ -198,10 +200,10 @@ impl TitleSlot {
         }
         let json = Json::new(line);
         let text = |key| json.get(key).and_then(Json::text);
-        if text("type")? != "title" || json.get("v")?.number()? != 1.0 {
+        if text("type")? != "title" || json.get("v")?.integer()? != 1 {
             return None;
         }
-        (text("updatedAt")?, text("pad")?);
+        text("updatedAt").and(text("pad"))?;
         let source = text("source").map(std::borrow::Cow::into_owned);
         Some(Self { title: text("title")?.into_owned(), source })
     }

@@ -110,7 +110,7 @@ impl IdSource for RandomIds {
 
     fn entry_bits(&self) -> u32 {
         let random = Self::random();
-        (random ^ (random >> 32)) as u32
+        low_half(random ^ (random >> 32))
     }
 }
 
@@ -142,8 +142,13 @@ impl IdSource for CountingIds {
     }
 
     fn entry_bits(&self) -> u32 {
-        self.next() as u32
+        low_half(self.next())
     }
+}
+
+fn low_half(bits: u64) -> u32 {
+    let [a, b, c, d, ..] = bits.to_le_bytes();
+    u32::from_le_bytes([a, b, c, d])
 }
 
 fn snowflake(now: Timestamp, sequence: u64) -> u64 {

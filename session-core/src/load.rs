@@ -122,7 +122,7 @@ impl Loaded {
         let mut piece = vec![0; WINDOW];
         let mut done = 0;
         while done < line.len {
-            let wanted = (line.len - done).min(WINDOW as u64) as usize;
+            let wanted = usize::try_from(line.len - done).unwrap_or(WINDOW).min(WINDOW);
             let n = file.read_at(line.offset + done, &mut piece[..wanted])?;
             if n == 0 {
                 break;
@@ -158,7 +158,7 @@ impl Loaded {
             }
             return Ok(());
         }
-        let index = self.log.len() as u32;
+        let index = self.log.next_index();
         let derived;
         let (id, parent) = if let Migration::Tree(tree) = &mut self.migration {
             derived = tree.next_id(index, keys.id.text());

@@ -86,14 +86,19 @@ impl Log {
         self.records.len()
     }
 
+    /// The number that the next entry gets.
+    pub(crate) fn next_index(&self) -> Index {
+        number_of(self.records.len())
+    }
+
     /// All entries in order.
     pub(crate) fn indices(&self) -> std::ops::Range<Index> {
-        0..self.records.len() as Index
+        0..self.next_index()
     }
 
     /// Adds an entry whose line is in the file.
     pub(crate) fn push(&mut self, envelope: &Envelope<'_>, place: Place) -> Index {
-        let index = self.records.len() as Index;
+        let index = self.next_index();
         let (offset, len, place_bits) = match place {
             Place::Line { offset, len } => (offset, len, IN_LINE),
             Place::Inside { offset, len } => (offset, len, INSIDE_LINE),
@@ -166,7 +171,7 @@ impl Log {
         match kind_and_place & PLACE {
             IN_LINE => Place::Line { offset, len },
             INSIDE_LINE => Place::Inside { offset, len },
-            _ => Place::Memory(offset as usize),
+            _ => Place::Memory(usize::try_from(offset).unwrap_or(usize::MAX)),
         }
     }
 
@@ -243,13 +248,13 @@ impl Log {
 
     fn kind_number(&mut self, name: &str) -> u32 {
         if let Some(known) = EntryKind::KNOWN.iter().position(|(_, known)| *known == name) {
-            return known as u32;
+            return number_of(known);
         }
         let other = self.other_kinds.iter().position(|kind| **kind == *name).unwrap_or_else(|| {
             self.other_kinds.push(name.into());
             self.other_kinds.len() - 1
         });
-        (EntryKind::KNOWN.len() + other) as u32
+        number_of(EntryKind::KNOWN.len() + other)
     }
 }
 
@@ -278,12 +283,17 @@ impl Ids {
         if let Some(symbol) = table.find(hash, |symbol| slice(all, ends, *symbol) == text) {
             return *symbol;
         }
-        let symbol = ends.len() as Symbol;
+        let symbol = number_of(ends.len());
         all.push_str(text);
         ends.push(all.len());
         table.insert_unique(hash, symbol, |symbol| hasher.hash_one(slice(all, ends, *symbol)));
         symbol
     }
+}
+
+/// Four thousand million entries need more memory than any machine has; the number above them all stands for none.
+pub(crate) fn number_of(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or_else(|_| unreachable!("more entries than can be numbered"))
 }
 
 fn slice<'a>(all: &'a str, ends: &[usize], symbol: Symbol) -> &'a str {

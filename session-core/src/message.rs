@@ -89,8 +89,9 @@ impl<'a> Message<'a> {
 
     /// The message's own time, in milliseconds since 1970.
     pub fn timestamp_millis(self) -> Option<i64> {
-        let number = self.0.get("timestamp")?.number()?;
-        (number.is_finite() && number.abs() < 9e15).then_some(number as i64)
+        let timestamp = self.0.get("timestamp")?;
+        // Other programs may write fractions of a millisecond, or `1e12`.
+        timestamp.integer().or_else(|| format!("{:.0}", timestamp.number()?).parse().ok())
     }
 
     /// The content: its blocks, a lone text counting as one.

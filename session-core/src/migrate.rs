@@ -115,7 +115,8 @@ impl DerivedIds {
 /// The first 8 hex digits of the SHA-256 of `text` `[L5]`.
 fn derived(text: &str) -> Box<str> {
     let digest = Sha256::digest(text.as_bytes());
-    digest[..4].iter().map(|byte| format!("{byte:02x}")).collect::<String>().into()
+    let [a, b, c, d] = [digest[0], digest[1], digest[2], digest[3]];
+    format!("{:08x}", u32::from_be_bytes([a, b, c, d])).into()
 }
 
 impl Migration {

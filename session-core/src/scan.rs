@@ -108,6 +108,7 @@ enum Capture {
 
 /// Lenient or strict, decided at compile time so that the hot loop pays nothing for the other.
 #[derive(Debug)]
+#[expect(clippy::struct_excessive_bools, reason = "independent facts about the line, each asked alone")]
 pub(crate) struct Scanner<const STRICT: bool> {
     place: Place,
     want: Want,
@@ -416,7 +417,7 @@ impl<const STRICT: bool> Scanner<STRICT> {
     }
 
     fn begin_text(&mut self) {
-        if STRICT && !matches!(self.want, Want::Key | Want::Value) || STRICT && self.in_word {
+        if STRICT && (self.in_word || !matches!(self.want, Want::Key | Want::Value)) {
             self.place = Place::Failed;
             return;
         }
@@ -528,7 +529,7 @@ impl Brackets {
     }
 
     fn push(&mut self, bracket: u8) {
-        if self.depth > 0 && self.depth % 64 == 0 {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
             self.below.push(self.top);
         }
         self.top = self.top << 1 | u64::from(bracket == b'{');
@@ -546,7 +547,7 @@ impl Brackets {
         }
         self.depth -= 1;
         self.top >>= 1;
-        if self.depth > 0 && self.depth % 64 == 0 {
+        if self.depth > 0 && self.depth.is_multiple_of(64) {
             self.top = self.below.pop().unwrap_or_default();
         }
         true

@@ -16,7 +16,7 @@ use crate::header::{Header, NameSource, TitleSlot};
 use crate::id::EntryId;
 use crate::json::{Json, JsonKind, JsonText};
 use crate::load::Loaded;
-use crate::log::{Envelope, Index, Log, Place};
+use crate::log::{Envelope, Index, Log, Place, number_of};
 use crate::message::Message;
 use crate::source::{CheckedLine, Lines};
 use crate::storage::{FileSessionStorage, SessionStorage, StorageReader};
@@ -219,7 +219,7 @@ impl Session {
 
     /// The entries, in the order of the file.
     pub fn entries(&self) -> impl DoubleEndedIterator<Item = Entry<'_>> + ExactSizeIterator {
-        (0..self.log().len()).map(|index| Entry { session: self, index: index as Index })
+        (0..self.log().len()).map(|index| Entry { session: self, index: number_of(index) })
     }
 
     /// The entry with this id; of repeated ids the last one `[L8]`.
@@ -408,7 +408,7 @@ impl Payloads<'_> {
     pub(crate) fn read(&mut self, entry: Index) -> Result<Payload> {
         let payload = match self.lines.read(entry) {
             Err(error) if error.kind() == ErrorKind::Changed => self.read_anew(entry, &error)?,
-            line => Payload::of(line?),
+            line => Payload::of(&line?),
         };
         Ok(payload.resolved(self.session.blobs.as_ref()))
     }
@@ -428,12 +428,12 @@ impl Payloads<'_> {
         let found = session.log().find(self.session.log().id(entry)).ok_or_else(|| changed(error.clone()))?;
         let mut payloads = session.payloads();
         let line = payloads.lines.read(found).map_err(changed)?;
-        Ok(Payload::of(line))
+        Ok(Payload::of(&line))
     }
 }
 
 impl Payload {
-    fn of(line: CheckedLine<'_>) -> Self {
+    fn of(line: &CheckedLine<'_>) -> Self {
         if line.is_json {
             Self { json: Some(JsonText::from_valid(&line.bytes)), defects: Vec::new() }
         } else {

@@ -85,9 +85,8 @@ impl<'a> Lines<'a> {
             }
             self.window.truncate(filled);
         }
-        let start = (offset - self.window_start) as usize;
-        let end = (start as u64 + len).min(self.window.len() as u64) as usize;
-        Ok(&self.window[start..end])
+        let inside = |at: u64| usize::try_from(at - self.window_start).unwrap_or(usize::MAX).min(self.window.len());
+        Ok(&self.window[inside(offset)..inside(offset + len)])
     }
 }
 

@@ -1,6 +1,6 @@
 //! The tree of entries `[T4, L8]`: walks to the root, children, and the whole tree as a flat list. No recursion anywhere.
 
-use crate::log::{Index, Log};
+use crate::log::{Index, Log, number_of};
 
 /// One node of [`Session::tree`](crate::Session::tree), in the order of a walk from the roots down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +106,7 @@ fn cut_cycles(parents: &mut [Option<Index>]) -> Vec<Index> {
     // By entry: the walk that first came by.
     let mut walk_of = vec![UNSEEN; parents.len()];
     let mut cycles = Vec::new();
-    for start in 0..parents.len() as Index {
+    for start in 0..number_of(parents.len()) {
         let mut at = start;
         let meeting = loop {
             match walk_of[at as usize] {

@@ -51,7 +51,7 @@ impl Usage {
             return UsageShape::Malformed;
         }
         let mut shape = UsageShape::Good;
-        let mut add = |sum: &mut f64, value: Option<Json<'_>>| match value.map(|value| value.number()) {
+        let mut add = |sum: &mut f64, value: Option<Json<'_>>| match value.map(Json::number) {
             None => {}
             Some(Some(number)) if number.is_finite() => *sum += number,
             Some(_) => shape = UsageShape::Malformed,

@@ -171,13 +171,10 @@ impl SessionManager {
 
     /// Checks that the session holds an entry.
     pub(super) fn known_entry(&self, id: &str) -> Result<()> {
-        match self.session.entry(id) {
-            Some(_) => Ok(()),
-            None => {
-                let error = Error::new(ErrorKind::UnknownEntry, "this session holds no such entry").on_entry(id.into());
-                Err(error.at(&self.file))
-            }
+        if self.session.entry(id).is_some() {
+            return Ok(());
         }
+        Err(Error::new(ErrorKind::UnknownEntry, "this session holds no such entry").on_entry(id.into()).at(&self.file))
     }
 
     pub(super) fn refuse(&self, message: &str) -> Error {

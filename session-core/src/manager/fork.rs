@@ -75,11 +75,11 @@ impl SessionManager {
         let new = header_for(host, source, cwd, parent)?;
         let entries: Vec<Index> = source.log().indices().collect();
         let lines = lines_to_write(source, &entries, &host.blobs())?;
-        Self::write_new(host, new, dir, lines)
+        Self::write_new(host, &new, dir, lines)
     }
 
     /// Writes a new session whole and opens it.
-    fn write_new(host: &Host, new: NewHeader, dir: &Path, mut lines: Vec<Vec<u8>>) -> Result<Self> {
+    fn write_new(host: &Host, new: &NewHeader, dir: &Path, mut lines: Vec<Vec<u8>>) -> Result<Self> {
         let file = dir.join(&new.file_name);
         lines.insert(0, new.header.raw().to_vec());
         write_whole(host.storage.as_ref(), &file, None, &lines)?;
@@ -129,7 +129,7 @@ impl SessionManager {
                 parent = Some(label_id);
             }
         }
-        let mut branch = Self::write_new(&self.host, new, &self.dir, lines)?;
+        let mut branch = Self::write_new(&self.host, &new, &self.dir, lines)?;
         if in_memory {
             branch.state = State::InMemory;
             self.switch_to(branch);
@@ -199,7 +199,7 @@ impl Rehung {
         let parent = log.parent_id(entry).and_then(|parent| self.parents.get(parent));
         let parent = parent.map(|parent| parent.as_deref().map_or_else(|| "null".to_owned(), quote));
         let first_kept = (log.kind(entry) == EntryKind::Compaction)
-            .then(|| Json::new(&line).get("firstKeptEntryId").and_then(Json::text).map(|id| id.into_owned()))
+            .then(|| Json::new(&line).get("firstKeptEntryId").and_then(Json::text).map(std::borrow::Cow::into_owned))
             .flatten()
             .and_then(|id| self.next.get(&id))
             .map(|id| quote(id));

@@ -234,14 +234,12 @@ impl SessionManager {
             let id = self.push(draft);
             return Err(trouble.on_entry(id));
         }
-        match self.state {
-            State::OnDisk(_) => self.append_to_disk(draft),
-            _ => {
-                let id = self.push(draft);
-                self.write_if_due().map_err(|error| self.keep(error).on_entry(id.clone()))?;
-                Ok(id)
-            }
+        if self.is_on_disk() {
+            return self.append_to_disk(draft);
         }
+        let id = self.push(draft);
+        self.write_if_due().map_err(|error| self.keep(error).on_entry(id.clone()))?;
+        Ok(id)
     }
 
     fn append_to_disk(&mut self, draft: &Draft) -> Result<EntryId> {
