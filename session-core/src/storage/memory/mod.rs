@@ -3,6 +3,8 @@
 //! It has directories, identities that change when a file is replaced, readers that keep the replaced content, and locks
 //! that work within the process. It has no links, no permissions and no medium: syncing does nothing.
 
+mod handle;
+
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -10,6 +12,8 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use handle::{MemoryLock, MemoryReader, MemoryWriter};
 
 use super::{
     DirItem, FileIdentity, FileKind, OpenMode, SessionStorage, Stat, StorageLock, StorageReader, StorageWriter,
@@ -138,7 +142,7 @@ impl MemorySessionStorage {
     }
 
     fn writer(&self, file: Arc<MemoryFile>, path: &Path) -> Box<dyn StorageWriter> {
-        Box::new(MemoryWriter { file, storage: self.clone(), path: path.into() })
+        Box::new(MemoryWriter::new(file, self.clone(), path))
     }
 }
 
@@ -182,7 +186,7 @@ impl SessionStorage for MemorySessionStorage {
     }
 
     fn open_reader(&self, path: &Path) -> Result<Box<dyn StorageReader>> {
-        Ok(Box::new(MemoryReader(self.file(path)?)))
+        Ok(Box::new(MemoryReader::new(self.file(path)?)))
     }
 
     fn open_writer(&self, path: &Path, mode: OpenMode) -> Result<Box<dyn StorageWriter>> {
@@ -319,7 +323,7 @@ impl SessionStorage for MemorySessionStorage {
 
     fn open_lock(&self, path: &Path, holder: &str) -> Result<Box<dyn StorageLock>> {
         let file = self.lock_file(path)?;
-        Ok(Box::new(MemoryLock { file, storage: self.clone(), path: path.into(), holder: holder.into(), held: false }))
+        Ok(Box::new(MemoryLock::new(file, self.clone(), path, holder)))
     }
 }
 
@@ -372,104 +376,6 @@ impl MemoryFile {
 
     fn unlinked(&self) {
         self.links.store(0, Ordering::Relaxed);
-    }
-}
-
-#[derive(Debug)]
-struct MemoryReader(Arc<MemoryFile>);
-
-impl StorageReader for MemoryReader {
-    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
-        let content = locked(&self.0.content);
-        let rest = usize::try_from(offset).ok().and_then(|start| content.bytes.get(start..)).unwrap_or_default();
-        let read = rest.len().min(buffer.len());
-        buffer[..read].copy_from_slice(&rest[..read]);
-        Ok(read)
-    }
-
-    fn stat(&self) -> Result<Stat> {
-        Ok(self.0.stat())
-    }
-}
-
-#[derive(Debug)]
-struct MemoryWriter {
-    file: Arc<MemoryFile>,
-    storage: MemorySessionStorage,
-    path: PathBuf,
-}
-
-impl StorageWriter for MemoryWriter {
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        let mut content = locked(&self.file.content);
-        let full = |_| Error::new(ErrorKind::StorageFull, "the memory of this process is used up").at(&self.path);
-        content.bytes.try_reserve(bytes.len()).map_err(full)?;
-        content.bytes.extend_from_slice(bytes);
-        content.modified = self.storage.now();
-        Ok(())
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn fsync(&mut self) -> Result<()> {
-        Ok(())
-    }
-
-    fn close(self: Box<Self>) -> Result<()> {
-        Ok(())
-    }
-
-    fn error(&self) -> Option<&Error> {
-        None
-    }
-
-    fn stat(&self) -> Result<Stat> {
-        Ok(self.file.stat())
-    }
-}
-
-#[derive(Debug)]
-struct MemoryLock {
-    file: Arc<MemoryFile>,
-    storage: MemorySessionStorage,
-    path: PathBuf,
-    holder: String,
-    held: bool,
-}
-
-impl StorageLock for MemoryLock {
-    fn acquire(&mut self, wait: Duration) -> Result<()> {
-        if self.held {
-            return Ok(());
-        }
-        // The path may have come to name another file: lock what whoever comes next would lock.
-        self.file = self.storage.lock_file(&self.path)?;
-        let taken = locked(&self.file.lock);
-        let waited = self.file.freed.wait_timeout_while(taken, wait, |holder| holder.is_some());
-        let (mut taken, _) = waited.unwrap_or_else(PoisonError::into_inner);
-        if let Some(holder) = &*taken {
-            let message =
-                format!("locked by {holder} for longer than {} ms; try again when it is done", wait.as_millis());
-            return Err(Error::new(ErrorKind::Locked, message).at(&self.path));
-        }
-        *taken = Some(self.holder.clone());
-        self.held = true;
-        Ok(())
-    }
-
-    fn release(&mut self) {
-        if std::mem::take(&mut self.held) {
-            *locked(&self.file.lock) = None;
-            self.file.freed.notify_one();
-        }
-    }
-}
-
-impl Drop for MemoryLock {
-    fn drop(&mut self) {
-        self.release();
     }
 }
 
