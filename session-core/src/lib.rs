@@ -4,6 +4,7 @@
 mod artifacts;
 mod blob;
 mod block;
+mod catalog;
 mod clock;
 mod compose;
 mod context;
@@ -38,6 +39,10 @@ pub use artifacts::{Artifact, ArtifactId, Artifacts};
 pub use blob::collect::{Collected, CollectionPlan, CollectionScope, UnreferencedFile};
 pub use blob::resolve::{BlobProblem, BlobProblemKind, resolve_blobs};
 pub use blob::{BlobHash, BlobStore};
+pub use catalog::{
+    CacheMode, Catalog, Likely, LikelyReason, ListDepth, Listing, MessageText, Problem, ProblemKind, RecentSession,
+    Resolved, ResolvedBy, SessionInfo, Status, Texts, time_ago,
+};
 pub use clock::{Clock, ManualClock, SystemClock, Timestamp};
 pub use context::{Context, ContextMessage};
 pub use defect::{Defect, DefectKind, Defects};

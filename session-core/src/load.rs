@@ -22,7 +22,7 @@ pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
 
 /// A physical line.
 #[derive(Clone, Copy, Debug)]
-struct Line {
+pub(crate) struct Line {
     /// From 1.
     number: u64,
     /// Where it begins in the file.
@@ -63,6 +63,15 @@ impl Loaded {
     /// Reads on from where reading ended, to the end of the file as it is now. A last line that had no line feed is read
     /// again by the caller, who loads anew.
     pub(crate) fn read_on(&mut self, file: &dyn StorageReader) -> Result<()> {
+        match self.read_lines(file)? {
+            Some((line, mut scanner)) => self.line(line, &mut scanner, file),
+            None => Ok(()),
+        }
+    }
+
+    /// Reads on over the lines that end in a line feed. What stands behind the last one is returned unjudged: who looks at
+    /// the beginning of a file alone must not take a cut line for a torn one.
+    pub(crate) fn read_lines(&mut self, file: &dyn StorageReader) -> Result<Option<(Line, Scanner<false>)>> {
         let mut scanner = Scanner::<false>::new();
         let mut piece = vec![0; WINDOW];
         let mut line = Line { number: self.complete_lines + 1, offset: self.complete, len: 0, ended: false };
@@ -92,10 +101,7 @@ impl Loaded {
         self.complete = line.offset;
         self.complete_lines = line.number - 1;
         self.len = at;
-        if line.len > 0 {
-            self.line(line, &mut scanner, file)?;
-        }
-        Ok(())
+        Ok((line.len > 0).then_some((line, scanner)))
     }
 
     fn line(&mut self, line: Line, scanner: &mut Scanner<false>, file: &dyn StorageReader) -> Result<()> {

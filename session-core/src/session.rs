@@ -95,12 +95,17 @@ impl Session {
     /// never does; see [`defects`](Self::defects).
     pub fn read_from(storage: Arc<dyn SessionStorage>, path: &Path) -> Result<Self> {
         let file: Arc<dyn StorageReader> = storage.open_reader(path)?.into();
-        let mut loaded = Loaded::default();
-        loaded.read_on(file.as_ref())?;
-        loaded.defects.name_file(path);
-        let leaf = loaded.log.indices().next_back();
+        let mut session = Self::unread(storage, path, Arc::clone(&file));
+        session.loaded.read_on(file.as_ref())?;
+        session.loaded.defects.name_file(path);
+        session.leaf = session.log().indices().next_back();
+        Ok(session)
+    }
+
+    /// A session of which nothing was read yet; the catalog reads no further than it must.
+    pub(crate) fn unread(storage: Arc<dyn SessionStorage>, path: &Path, file: Arc<dyn StorageReader>) -> Self {
         let origin = Some(Origin { path: path.to_owned(), file, storage });
-        Ok(Self { loaded, leaf, origin, blobs: None, anew: Mutex::new(None) })
+        Self { loaded: Loaded::default(), leaf: None, origin, blobs: None, anew: Mutex::new(None) }
     }
 
     /// A session without a file yet.

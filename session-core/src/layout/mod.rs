@@ -169,6 +169,11 @@ impl AgentDir {
         self.data.join("history.db")
     }
 
+    /// What listings learned of the session files, ours alone and safe to delete `[R3]`.
+    pub fn catalog_cache(&self) -> PathBuf {
+        self.root.join(".session-catalog")
+    }
+
     /// The lock file of a session: in a private directory of ours, named for the session id `[W6]`.
     ///
     /// An id that is no plain name is named by its digest, so that no id leaves the directory.

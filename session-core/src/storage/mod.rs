@@ -57,8 +57,11 @@ pub struct Stat {
     pub kind: FileKind,
     /// Its length in bytes.
     pub len: u64,
-    /// When its content last changed.
+    /// When its content last changed. Can be set back ([`set_modified`](SessionStorage::set_modified)).
     pub modified: SystemTime,
+    /// A number that is another one after every change, of content or of what is known about the file, times set back
+    /// included: the change time in nanoseconds on real files. Two changes within one tick of the system's clock may share it.
+    pub change: u64,
     /// Which file it is.
     pub identity: FileIdentity,
     /// How many names it has; 0 for an open file that was deleted.

@@ -23,6 +23,9 @@ pub(super) fn stat_of(metadata: &Metadata) -> Stat {
         kind: kind_of(metadata.file_type()),
         len: metadata.len(),
         modified: metadata.modified().unwrap_or_else(|_| seconds(metadata.mtime())),
+        change: (metadata.ctime().cast_unsigned())
+            .wrapping_mul(1_000_000_000)
+            .wrapping_add(metadata.ctime_nsec().cast_unsigned()),
         identity: FileIdentity { device: metadata.dev(), inode: metadata.ino() },
         links: metadata.nlink(),
     }

@@ -50,7 +50,7 @@ impl StorageWriter for MemoryWriter {
         let full = |_| Error::new(ErrorKind::StorageFull, "the memory of this process is used up").at(&self.path);
         content.bytes.try_reserve(bytes.len()).map_err(full)?;
         content.bytes.extend_from_slice(bytes);
-        content.modified = self.storage.now();
+        content.changed_at(self.storage.now());
         Ok(())
     }
 

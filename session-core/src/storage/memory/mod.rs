@@ -64,6 +64,15 @@ struct MemoryFile {
 struct Content {
     bytes: Vec<u8>,
     modified: SystemTime,
+    /// How often it was changed.
+    changes: u64,
+}
+
+impl Content {
+    pub(super) fn changed_at(&mut self, time: SystemTime) {
+        self.modified = time;
+        self.changes += 1;
+    }
 }
 
 impl Default for MemorySessionStorage {
@@ -101,7 +110,7 @@ impl MemorySessionStorage {
         Arc::new(MemoryFile {
             inode: self.inode(),
             links: AtomicU64::new(1),
-            content: Mutex::new(Content { bytes: Vec::new(), modified: self.now() }),
+            content: Mutex::new(Content { bytes: Vec::new(), modified: self.now(), changes: 0 }),
             lock: Mutex::new(None),
             freed: Condvar::new(),
         })
@@ -218,7 +227,7 @@ impl SessionStorage for MemorySessionStorage {
             return Err(Error::new(ErrorKind::InvalidInput, message).at(path));
         };
         range.copy_from_slice(bytes);
-        content.modified = self.now();
+        content.changed_at(self.now());
         Ok(())
     }
 
@@ -313,7 +322,7 @@ impl SessionStorage for MemorySessionStorage {
     }
 
     fn set_modified(&self, path: &Path, time: SystemTime) -> Result<()> {
-        locked(&self.file(path)?.content).modified = time;
+        locked(&self.file(path)?.content).changed_at(time);
         Ok(())
     }
 
@@ -334,7 +343,8 @@ impl MemorySessionStorage {
             Node::File(original) => {
                 let copy = self.new_file();
                 let original = locked(&original.content);
-                *locked(&copy.content) = Content { bytes: original.bytes.clone(), modified: original.modified };
+                *locked(&copy.content) =
+                    Content { bytes: original.bytes.clone(), modified: original.modified, changes: 0 };
                 Node::File(copy)
             }
         }
@@ -349,6 +359,7 @@ impl Node {
                 kind: FileKind::Directory,
                 len: 0,
                 modified: *modified,
+                change: 0,
                 identity: FileIdentity { device: DEVICE, inode: *inode },
                 links: 1,
             },
@@ -363,6 +374,7 @@ impl MemoryFile {
             kind: FileKind::File,
             len: content.bytes.len() as u64,
             modified: content.modified,
+            change: content.changes,
             identity: FileIdentity { device: DEVICE, inode: self.inode },
             links: self.links.load(Ordering::Relaxed),
         }
@@ -371,7 +383,7 @@ impl MemoryFile {
     fn change(&self, now: SystemTime, change: impl FnOnce(&mut Vec<u8>)) {
         let mut content = locked(&self.content);
         change(&mut content.bytes);
-        content.modified = now;
+        content.changed_at(now);
     }
 
     fn unlinked(&self) {
