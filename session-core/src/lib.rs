@@ -18,6 +18,7 @@ mod header;
 mod id;
 mod json;
 mod layout;
+mod lines;
 mod load;
 mod log;
 mod manager;

@@ -5,24 +5,30 @@
 
 use std::collections::HashMap;
 
-use memchr::memchr;
-
 use crate::clock::Timestamp;
 use crate::defect::{DefectKind, Defects};
 use crate::error::Result;
 use crate::header::{Header, LONGEST_HEADER, TITLE_SLOT_LEN, TitleSlot, is_header_kind, is_title_line};
+use crate::lines;
 use crate::log::{Envelope, Log, Place};
 use crate::migrate::{Migration, TreeMigration};
 use crate::salvage::Salvage;
-use crate::scan::{Field, OwnKeys, Scanner, Shape};
+use crate::scan::{Field, OwnKeys, Shape};
 use crate::source::WINDOW;
 use crate::storage::StorageReader;
 
-pub(crate) const BOM: &[u8] = b"\xef\xbb\xbf";
+/// What to do with a last line that has no line feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnendedLine {
+    /// It counts when it is whole `[L1]`.
+    Judge,
+    /// It may be cut: leave it alone.
+    Skip,
+}
 
 /// A physical line.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Line {
+struct Line {
     /// From 1.
     number: u64,
     /// Where it begins in the file.
@@ -63,50 +69,30 @@ impl Loaded {
     /// Reads on from where reading ended, to the end of the file as it is now. A last line that had no line feed is read
     /// again by the caller, who loads anew.
     pub(crate) fn read_on(&mut self, file: &dyn StorageReader) -> Result<()> {
-        match self.read_lines(file)? {
-            Some((line, mut scanner)) => self.line(line, &mut scanner, file),
-            None => Ok(()),
-        }
+        self.read_lines(file, UnendedLine::Judge)
     }
 
-    /// Reads on over the lines that end in a line feed. What stands behind the last one is returned unjudged: who looks at
-    /// the beginning of a file alone must not take a cut line for a torn one.
-    pub(crate) fn read_lines(&mut self, file: &dyn StorageReader) -> Result<Option<(Line, Scanner<false>)>> {
-        let mut scanner = Scanner::<false>::new();
-        let mut piece = vec![0; WINDOW];
-        let mut line = Line { number: self.complete_lines + 1, offset: self.complete, len: 0, ended: false };
-        let mut at = self.complete;
-        loop {
-            let n = file.read_at(at, &mut piece)?;
-            if n == 0 {
-                break;
+    /// Reads on like [`read_on`](Self::read_on); who looks at the beginning of a file alone must not take a cut line for a
+    /// torn one, and skips what stands behind the last line feed.
+    pub(crate) fn read_lines(&mut self, file: &dyn StorageReader, unended: UnendedLine) -> Result<()> {
+        let mut number = self.complete_lines;
+        let mut end = self.complete;
+        lines::read(file, self.complete, |scanned| {
+            number += 1;
+            end = scanned.offset + scanned.len + u64::from(scanned.ended);
+            if scanned.ended {
+                (self.complete, self.complete_lines) = (end, number);
+            } else if unended == UnendedLine::Skip {
+                return Ok(());
             }
-            let mut rest = &piece[..n];
-            if at == 0 && rest.starts_with(BOM) {
-                rest = &rest[BOM.len()..];
-                line.offset = BOM.len() as u64;
-            }
-            at += n as u64;
-            while let Some(end) = memchr(b'\n', rest) {
-                scanner.feed(&rest[..end]);
-                line.len += end as u64;
-                line.ended = true;
-                self.line(line, &mut scanner, file)?;
-                line = Line { number: line.number + 1, offset: line.offset + line.len + 1, len: 0, ended: false };
-                rest = &rest[end + 1..];
-            }
-            scanner.feed(rest);
-            line.len += rest.len() as u64;
-        }
-        self.complete = line.offset;
-        self.complete_lines = line.number - 1;
-        self.len = at;
-        Ok((line.len > 0).then_some((line, scanner)))
+            let line = Line { number, offset: scanned.offset, len: scanned.len, ended: scanned.ended };
+            self.line(line, scanned.shape, file)
+        })?;
+        self.len = end;
+        Ok(())
     }
 
-    fn line(&mut self, line: Line, scanner: &mut Scanner<false>, file: &dyn StorageReader) -> Result<()> {
-        let shape = scanner.finish();
-        scanner.reset();
+    fn line(&mut self, line: Line, shape: Shape, file: &dyn StorageReader) -> Result<()> {
         match shape {
             Shape::Blank => Ok(()),
             Shape::Object(keys) => self.object(&keys, line, line.offset, line.len, file),

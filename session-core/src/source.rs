@@ -98,7 +98,8 @@ fn is_same(log: &Log, migration: &Migration, index: Index, line: &[u8]) -> bool 
         let time = text("timestamp").and_then(|time| crate::Timestamp::parse(&time));
         return text("type").unwrap_or_default() == log.kind_name(index) && time == log.timestamp(index);
     }
-    text("id").as_deref() == Some(log.id(index))
+    // The id is among the first keys of nearly every line; a line that repeats the key has it more than once.
+    json.members().any(|member| member.is("id") && member.value.text().as_deref() == Some(log.id(index)))
 }
 
 fn changed(log: &Log, index: Index) -> Error {

@@ -63,7 +63,9 @@ impl StorageReader for Prefix {
     }
 
     fn stat(&self) -> Result<Stat> {
-        self.file.stat()
+        let stat = self.file.stat()?;
+        let end = self.view.lock().unwrap_or_else(PoisonError::into_inner).end;
+        Ok(Stat { len: stat.len.min(end), ..stat })
     }
 }
 

@@ -12,6 +12,7 @@ use super::problem::{Problem, ProblemKind};
 use crate::entry::EntryKind;
 use crate::error::Result;
 use crate::json::Json;
+use crate::load::UnendedLine;
 use crate::log::Index;
 use crate::message::{Message, Role};
 use crate::session::Session;
@@ -106,7 +107,7 @@ impl Reading {
         if self.is_at_end() {
             self.session.loaded.read_on(self.prefix.as_ref())
         } else {
-            self.session.loaded.read_lines(self.prefix.as_ref()).map(drop)
+            self.session.loaded.read_lines(self.prefix.as_ref(), UnendedLine::Skip)
         }
     }
 

@@ -13,7 +13,7 @@ use crate::defect::{DefectKind, Defects};
 use crate::error::Result;
 use crate::fingerprint::{Fingerprint, read_range};
 use crate::header::{FormatVersion, Header, LONGEST_HEADER, TITLE_SLOT_LEN, TitleSlot, is_header_kind, is_title_line};
-use crate::load::BOM;
+use crate::lines::BOM;
 use crate::migrate::DerivedIds;
 use crate::salvage::Salvage;
 use crate::scan::{Field, OwnKeys, Scanner, Shape};

@@ -12,6 +12,8 @@ use std::borrow::Cow;
 use std::fmt;
 use std::ops::Range;
 
+use crate::block::{Carry, block_at, brackets_outside};
+
 pub use text::quote;
 pub(crate) use text::{decode, decode_lossless};
 pub(crate) use tokens::{TokenKind, Tokens};
@@ -329,38 +331,42 @@ impl<'a> Walk<'a> {
     /// Steps over one value and gives its range.
     fn value(&mut self) -> Option<Range<usize>> {
         let start = self.at;
-        let mut depth = 0_usize;
-        loop {
-            match *self.bytes.get(self.at)? {
-                b'"' => {
-                    self.at = text::end_of_text(self.bytes, self.at + 1)?;
-                    if depth == 0 {
-                        return Some(start..self.at);
-                    }
-                }
-                b'{' | b'[' => {
-                    depth += 1;
-                    self.at += 1;
-                }
-                b'}' | b']' => {
-                    depth = depth.checked_sub(1)?;
-                    self.at += 1;
-                    if depth == 0 {
-                        return Some(start..self.at);
-                    }
-                }
-                _ if depth == 0 => {
-                    let rest = &self.bytes[self.at..];
-                    let len = rest
-                        .iter()
-                        .position(|b| matches!(b, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n' | b':' | b'"'));
-                    self.at += len.unwrap_or(rest.len());
-                    return (self.at > start).then_some(start..self.at);
-                }
-                _ => self.at += 1,
+        match *self.bytes.get(start)? {
+            b'"' => self.at = text::end_of_text(self.bytes, start + 1)?,
+            b'{' | b'[' => self.at = end_of_nested(self.bytes, start)?,
+            _ => {
+                let rest = &self.bytes[start..];
+                let ends = |b: &u8| matches!(b, b',' | b'}' | b']' | b' ' | b'\t' | b'\r' | b'\n' | b':' | b'"');
+                self.at += rest.iter().position(ends).unwrap_or(rest.len());
             }
         }
+        (self.at > start).then_some(start..self.at)
     }
+}
+
+/// The position behind the bracket that closes the one at `start`. Which bracket closes which is not judged here.
+fn end_of_nested(bytes: &[u8], start: usize) -> Option<usize> {
+    let mut carry = Carry::default();
+    let mut depth = 0_usize;
+    let mut at = start;
+    while at < bytes.len() {
+        let (block, len) = block_at(bytes, at);
+        let mut brackets = brackets_outside(&block, len, &mut carry)?;
+        while brackets != 0 {
+            let n = brackets.trailing_zeros() as usize;
+            brackets &= brackets - 1;
+            if matches!(block[n], b'{' | b'[') {
+                depth += 1;
+            } else {
+                depth = depth.checked_sub(1)?;
+                if depth == 0 {
+                    return Some(at + n + 1);
+                }
+            }
+        }
+        at += len;
+    }
+    None
 }
 
 #[cfg(test)]

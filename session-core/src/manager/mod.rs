@@ -2,14 +2,6 @@
 //!
 //! It decides *when* something reaches the disk and what happens when that fails; how a file is shared is `disk`'s, what an
 //! entry looks like is `compose`'s. One operation a file: appending, branching, forking, naming, editing, moving.
-//!
-//! # What survives what
-//!
-//! * When an append on a session that is on disk returns, its line has been handed to the kernel in one write: `kill -9`
-//!   right after loses nothing. After [`flush`](SessionManager::flush) a power cut loses nothing.
-//! * A rewrite (name, edit, move, migration) is a new file renamed over the old one: a crash leaves the old or the new, whole.
-//! * The first write error is kept and returned by every later write; the entries stay in memory, in order, and
-//!   [`recover`](SessionManager::recover) writes them once there is room again.
 
 mod append;
 mod branching;
@@ -46,7 +38,16 @@ pub use host::Host;
 
 /// A session that can be appended to.
 ///
-/// `Send` and synchronous: it blocks for as long as the disk does. See the [module](self) for what survives a crash.
+/// `Send` and synchronous: it blocks for as long as the disk does.
+///
+/// # What survives what
+///
+/// * When an append on a session that is on disk returns, its line has been handed to the kernel in one write: `kill -9`
+///   right after loses nothing `[W3]`. After [`flush`](SessionManager::flush) a power cut loses nothing.
+/// * A rewrite (name, edit, move, migration) is a new file renamed over the old one: a crash leaves the old or the new, whole
+///   `[W4]`.
+/// * The first write error is kept and returned by every later write; the entries stay in memory, in order, and
+///   [`recover`](SessionManager::recover) writes them once there is room again `[W5]`.
 ///
 /// ```
 /// use std::path::Path;
