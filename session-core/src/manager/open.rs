@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::{Host, Notice, SessionManager, State, WhatIsThere};
+use crate::catalog::Catalog;
 use crate::disk::ForeignWriters;
 use crate::error::{Error, ErrorKind, Result};
 use crate::header::Header;
@@ -78,6 +79,22 @@ impl SessionManager {
     /// What did not make opening fail is told by [`take_notices`](Self::take_notices).
     pub fn open(host: &Host, file: &Path, dir: Option<&Path>) -> Result<Self> {
         Self::open_at(host, file, dir, None).map(Self::pointing)
+    }
+
+    /// Continues where this terminal, or else this working directory, left off `[R5]`: the session of the terminal's pointer,
+    /// else the most recent one, else a new one in `dir` or in the directory of its sessions. The terminal's pointer is then
+    /// set to it. [`Catalog::most_likely`] decides the same without side effects.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open) and [`create`](Self::create).
+    pub fn continue_recent(host: &Host, cwd: &Path, dir: Option<&Path>) -> Result<Self> {
+        let catalog =
+            Catalog::new(host.agent.clone(), host.environment.clone()).with_storage(Arc::clone(&host.storage));
+        let likely = catalog.most_likely(cwd, dir, host.terminal.as_ref())?;
+        match likely.session() {
+            Some(file) => Self::open_at(host, file, dir, Some(cwd)).map(Self::pointing),
+            None => Self::create(host, cwd, dir),
+        }
     }
 
     /// Opens; a new session there is of the working directory `cwd`, else of the process's.
