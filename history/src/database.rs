@@ -25,8 +25,12 @@ pub(crate) struct Database {
 /// How a connection is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
+    /// Reading and writing, where the file allows it.
     Write,
+    /// Only reading, beside others who write.
     Read,
+    /// Only reading a file that nobody writes: no locks, no files beside it.
+    Immutable,
 }
 
 impl Database {
@@ -39,9 +43,11 @@ impl Database {
         let access = match mode {
             Mode::Write => OpenFlags::SQLITE_OPEN_READ_WRITE,
             Mode::Read => OpenFlags::SQLITE_OPEN_READ_ONLY,
+            Mode::Immutable => OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI,
         };
+        let name = if mode == Mode::Immutable { immutable_uri(path) } else { path.into() };
         let open = || -> rusqlite::Result<Connection> {
-            let conn = Connection::open_with_flags(path, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+            let conn = Connection::open_with_flags(&name, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             conn.busy_timeout(patience)?;
             conn.set_prepared_statement_cache_capacity(64);
             Ok(conn)
@@ -69,6 +75,11 @@ impl Database {
         Ok((transaction, shape))
     }
 
+    /// Whether SQLite opened the file for writing.
+    pub(crate) fn is_writable(&mut self) -> Result<bool> {
+        self.conn.is_readonly("main").map(|only| !only).map_err(|error| self.error(error))
+    }
+
     pub(crate) fn error(&self, error: rusqlite::Error) -> Error {
         Error::sqlite(&self.path, error)
     }
@@ -84,4 +95,19 @@ fn shape_of(conn: &Connection, known: &mut Option<(i64, Shape)>) -> rusqlite::Re
     let shape = Shape::read(conn)?;
     *known = Some((version, shape.clone()));
     Ok(shape)
+}
+
+fn immutable_uri(path: &Path) -> PathBuf {
+    use std::{fmt::Write as _, os::unix::ffi::OsStrExt as _};
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.into());
+    let mut uri = "file:".to_owned();
+    for byte in absolute.as_os_str().as_bytes() {
+        if byte.is_ascii_alphanumeric() || b"/-_.~".contains(byte) {
+            uri.push(char::from(*byte));
+        } else {
+            let _ = write!(uri, "%{byte:02X}");
+        }
+    }
+    uri.push_str("?immutable=1");
+    uri.into()
 }

@@ -10,6 +10,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::{
     fold::trim,
+    guard::Guard,
     meta,
     schema::{Fts, Shape},
     submission::{Outcome, Recorded, Submission},
@@ -27,12 +28,15 @@ enum Origin {
     Theirs = 1,
     /// No row was written for it: it was the same as the one before.
     Folded = 2,
+    /// It came with an import.
+    Imported = 3,
 }
 
 /// The rules, applied inside one write transaction.
 pub(crate) struct Ledger<'a> {
     conn: &'a Connection,
     shape: &'a Shape,
+    guard: &'a Guard,
     now: i64,
 }
 
@@ -45,25 +49,56 @@ struct Found {
 }
 
 impl<'a> Ledger<'a> {
-    pub(crate) fn new(conn: &'a Connection, shape: &'a Shape, now: i64) -> Self {
-        Self { conn, shape, now }
+    pub(crate) fn new(conn: &'a Connection, shape: &'a Shape, guard: &'a Guard, now: i64) -> Self {
+        Self { conn, shape, guard, now }
     }
 
     /// Records one submission.
     pub(crate) fn record(&self, submission: &Submission) -> rusqlite::Result<Outcome> {
-        let prompt = trim(&submission.prompt);
-        if prompt.is_empty() {
+        self.guarded(submission, |raw, prompt, at| {
+            if submission.key.is_none() {
+                self.live(prompt, at, submission)
+            } else if let Some(row) = self.known(submission)? {
+                Ok((Recorded::Known, row))
+            } else {
+                self.keyed(raw, prompt, at, submission)
+            }
+        })
+    }
+
+    /// Records one submission of an import: it is there already, or it is new; it folds and claims nothing [H2].
+    pub(crate) fn import(&self, submission: &Submission, uses: i64) -> rusqlite::Result<Outcome> {
+        self.guarded(submission, |_, prompt, at| self.imported(prompt, at, submission, uses))
+    }
+
+    fn guarded(
+        &self,
+        submission: &Submission,
+        record: impl FnOnce(&str, &str, i64) -> rusqlite::Result<(Recorded, i64)>,
+    ) -> rusqlite::Result<Outcome> {
+        let raw = trim(&submission.prompt);
+        if raw.is_empty() {
             return Ok(Outcome::new(Recorded::Empty, None));
         }
+        if self.guard.excludes(submission) {
+            return Ok(Outcome::new(Recorded::Excluded, None));
+        }
         let at = submission.created_at.unwrap_or(self.now);
-        let (recorded, row) = if submission.key.is_none() {
-            self.live(prompt, at, submission)?
-        } else if let Some(row) = self.known(submission)? {
-            (Recorded::Known, row)
-        } else {
-            self.keyed(prompt, at, submission)?
-        };
-        Ok(Outcome::new(recorded, Some(row)))
+        let redacted = self.guard.redact(raw);
+        let prompt = redacted.as_ref().map_or(raw, |(prompt, _)| prompt);
+        // A live prompt is new, whatever was deleted before.
+        let repeats = submission.key.is_some() || submission.created_at.is_some();
+        if repeats && (self.guard.is_forgotten(raw, at, submission) || self.guard.is_forgotten(prompt, at, submission))
+        {
+            return Ok(Outcome::new(Recorded::Forgotten, None));
+        }
+        let (recorded, row) = record(raw, prompt, at)?;
+        let mut outcome = Outcome::new(recorded, Some(row));
+        if let Some((_, kinds)) = redacted {
+            tracing::info!(?kinds, "secrets in a prompt were replaced before it was recorded");
+            outcome.redacted = kinds;
+        }
+        Ok(outcome)
     }
 
     /// A prompt typed just now: the same as the latest live addition, or new [H2].
@@ -77,15 +112,19 @@ impl<'a> Ledger<'a> {
         self.write(prompt, at, submission)
     }
 
-    /// A prompt read from somewhere: claimed, folded in its place in time, or new.
-    fn keyed(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
-        let claimed = if self.shape.is_counted() {
-            self.claim_count(prompt, at, submission)?
-        } else {
-            self.claim_row(prompt, at, submission)?
-        };
-        if let Some(row) = claimed {
-            return Ok((Recorded::Claimed, row));
+    /// A prompt read from somewhere: claimed, folded in its place in time, or new. The owner may have written the text
+    /// with the secrets that we replace.
+    fn keyed(&self, raw: &str, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
+        let texts = [raw, prompt];
+        for text in &texts[usize::from(raw == prompt)..] {
+            let claimed = if self.shape.is_counted() {
+                self.claim_count(text, at, submission)?
+            } else {
+                self.claim_row(text, at, submission)?
+            };
+            if let Some(row) = claimed {
+                return Ok((Recorded::Claimed, row));
+            }
         }
         if let Some((row, before)) = self.before(at)?
             && before == prompt
@@ -98,6 +137,57 @@ impl<'a> Ledger<'a> {
             return Ok((Recorded::Folded, row));
         }
         self.write(prompt, at, submission)
+    }
+
+    fn imported(&self, prompt: &str, at: i64, submission: &Submission, uses: i64) -> rusqlite::Result<(Recorded, i64)> {
+        if let Some(row) = self.known(submission)? {
+            return Ok((Recorded::Known, row));
+        }
+        if !self.shape.is_counted() {
+            let there: Option<i64> = self
+                .conn
+                .prepare_cached("SELECT id FROM history WHERE created_at = ? AND prompt = ? AND cwd IS ? LIMIT 1")?
+                .query_row(params![at, prompt, submission.cwd], |row| row.get(0))
+                .optional()?;
+            if let Some(row) = there {
+                return Ok((Recorded::Known, row));
+            }
+            let row = self.insert(prompt, at, submission, uses)?;
+            // The row itself tells time and directory; only what has no room in it needs a record.
+            if submission.session.is_some() || submission.key.is_some() {
+                self.note(row, prompt, at, submission, Origin::Imported, None)?;
+            }
+            return Ok((Recorded::Inserted, row));
+        }
+        let Some(found) = self.find(prompt)? else {
+            let row = self.insert(prompt, at, submission, uses)?;
+            self.note(row, prompt, at, submission, Origin::Imported, Some(uses))?;
+            return Ok((Recorded::Inserted, row));
+        };
+        let known: bool = self
+            .conn
+            .prepare_cached("SELECT EXISTS(SELECT 1 FROM watcher_submission WHERE row = ? AND at = ? AND cwd IS ?)")?
+            .query_row(params![found.row, at, submission.cwd], |row| row.get(0))?;
+        if known || (found.created_at == at && found.cwd == submission.cwd) {
+            return Ok((Recorded::Known, found.row));
+        }
+        self.count(prompt, at, submission, &found, uses)?;
+        self.note(found.row, prompt, at, submission, Origin::Imported, Some(found.uses + uses))?;
+        Ok((Recorded::Bumped, found.row))
+    }
+
+    /// Remembers which rows an import made: they take no part in folding [H2].
+    pub(crate) fn note_import(&self, first: i64, last: i64) -> rusqlite::Result<()> {
+        let grown = self
+            .conn
+            .prepare_cached("UPDATE watcher_import SET last = ?2 WHERE last = ?1 - 1")?
+            .execute([first, last])?;
+        if grown == 0 {
+            self.conn
+                .prepare_cached("INSERT INTO watcher_import(first, last) VALUES (?, ?)")?
+                .execute([first, last])?;
+        }
+        Ok(())
     }
 
     fn known(&self, submission: &Submission) -> rusqlite::Result<Option<i64>> {
@@ -159,41 +249,55 @@ impl<'a> Ledger<'a> {
 
     /// Writes a row, or counts one up.
     fn write(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
-        if !self.shape.is_counted() {
+        let found = if self.shape.is_counted() { self.find(prompt)? } else { None };
+        let Some(found) = found else {
+            let row = self.insert(prompt, at, submission, 1)?;
+            self.note(row, prompt, at, submission, Origin::Ours, self.shape.is_counted().then_some(1))?;
+            return Ok((Recorded::Inserted, row));
+        };
+        self.count(prompt, at, submission, &found, 1)?;
+        self.note(found.row, prompt, at, submission, Origin::Ours, Some(found.uses + 1))?;
+        Ok((Recorded::Bumped, found.row))
+    }
+
+    fn insert(&self, prompt: &str, at: i64, submission: &Submission, uses: i64) -> rusqlite::Result<i64> {
+        if self.shape.is_counted() {
+            self.conn
+                .prepare_cached(
+                    "INSERT INTO history(prompt, created_at, cwd, session_id, use_count) VALUES (?, ?, ?, ?, ?)",
+                )?
+                .execute(params![prompt, at, submission.cwd, submission.session, uses])?;
+        } else {
             self.conn
                 .prepare_cached("INSERT INTO history(prompt, created_at, cwd) VALUES (?, ?, ?)")?
                 .execute(params![prompt, at, submission.cwd])?;
-            let row = self.conn.last_insert_rowid();
-            self.index(row, prompt)?;
-            self.note(row, prompt, at, submission, Origin::Ours, None)?;
-            return Ok((Recorded::Inserted, row));
         }
-        let Some(found) = self.find(prompt)? else {
+        let row = self.conn.last_insert_rowid();
+        if self.shape.fts == Fts::Words && !self.shape.triggers.insert {
             self.conn
-                .prepare_cached(
-                    "INSERT INTO history(prompt, created_at, cwd, session_id, use_count) VALUES (?, ?, ?, ?, 1)",
-                )?
-                .execute(params![prompt, at, submission.cwd, submission.session])?;
-            let row = self.conn.last_insert_rowid();
-            self.index(row, prompt)?;
-            self.note(row, prompt, at, submission, Origin::Ours, Some(1))?;
-            return Ok((Recorded::Inserted, row));
-        };
-        self.note_earlier(prompt, &found)?;
+                .prepare_cached("INSERT INTO history_fts(rowid, prompt) VALUES (?, ?)")?
+                .execute(params![row, prompt])?;
+        }
+        Ok(row)
+    }
+
+    /// The owner's rule for a prompt that is there: one more use, and the latest submission's time, directory and
+    /// session win [H4].
+    fn count(&self, prompt: &str, at: i64, submission: &Submission, found: &Found, uses: i64) -> rusqlite::Result<()> {
+        self.note_earlier(prompt, found)?;
         if at >= found.created_at {
             self.conn
                 .prepare_cached(
-                    "UPDATE history SET use_count = use_count + 1, created_at = ?2, cwd = ?3, session_id = ?4
+                    "UPDATE history SET use_count = use_count + ?5, created_at = ?2, cwd = ?3, session_id = ?4
                      WHERE id = ?1",
                 )?
-                .execute(params![found.row, at, submission.cwd, submission.session])?;
+                .execute(params![found.row, at, submission.cwd, submission.session, uses])?;
         } else {
             self.conn
-                .prepare_cached("UPDATE history SET use_count = use_count + 1 WHERE id = ?1")?
-                .execute([found.row])?;
+                .prepare_cached("UPDATE history SET use_count = use_count + ?2 WHERE id = ?1")?
+                .execute([found.row, uses])?;
         }
-        self.note(found.row, prompt, at, submission, Origin::Ours, Some(found.uses + 1))?;
-        Ok((Recorded::Bumped, found.row))
+        Ok(())
     }
 
     fn find(&self, prompt: &str) -> rusqlite::Result<Option<Found>> {
@@ -210,19 +314,9 @@ impl<'a> Ledger<'a> {
         self.conn.prepare_cached(sql)?.query_row([prompt], found).optional()
     }
 
-    /// Feeds the index where no trigger does.
-    fn index(&self, row: i64, prompt: &str) -> rusqlite::Result<()> {
-        if self.shape.fts == Fts::Words && !self.shape.insert_trigger {
-            self.conn
-                .prepare_cached("INSERT INTO history_fts(rowid, prompt) VALUES (?, ?)")?
-                .execute(params![row, prompt])?;
-        }
-        Ok(())
-    }
-
     /// Takes a row away, with its words.
     pub(crate) fn remove(&self, row: i64) -> rusqlite::Result<()> {
-        if self.shape.fts == Fts::Words && !self.shape.delete_trigger {
+        if self.shape.fts == Fts::Words && !self.shape.triggers.delete {
             self.conn
                 .prepare_cached(
                     "INSERT INTO history_fts(history_fts, rowid, prompt)
@@ -231,6 +325,20 @@ impl<'a> Ledger<'a> {
                 .execute([row])?;
         }
         self.conn.prepare_cached("DELETE FROM history WHERE id = ?")?.execute([row])?;
+        Ok(())
+    }
+
+    /// Whether this row still has this prompt.
+    pub(crate) fn holds(&self, row: i64, prompt: &str) -> rusqlite::Result<bool> {
+        let mut statement = self.conn.prepare_cached("SELECT prompt FROM history WHERE id = ?")?;
+        let mut rows = statement.query([row])?;
+        let Some(found) = rows.next()? else { return Ok(false) };
+        Ok(matches!(found.get_ref(0)?.as_bytes_or_null(), Ok(Some(text)) if String::from_utf8_lossy(text) == prompt))
+    }
+
+    /// Drops the records of a row.
+    pub(crate) fn forget(&self, row: i64) -> rusqlite::Result<()> {
+        self.conn.prepare_cached("DELETE FROM watcher_submission WHERE row = ?")?.execute([row])?;
         Ok(())
     }
 

@@ -12,7 +12,7 @@ pub(crate) struct Matcher {
 }
 
 enum Test {
-    Inside(Finder<'static>),
+    Inside(Box<Finder<'static>>),
     Joined(Box<Regex>),
     /// A token so long that its pattern passes the size limit of `regex`: no prompt holds it.
     Never,
@@ -43,7 +43,7 @@ impl Matcher {
 impl Test {
     fn new(words: &[String]) -> Self {
         if let [word] = words {
-            return Self::Inside(Finder::new(word).into_owned());
+            return Self::Inside(Box::new(Finder::new(word).into_owned()));
         }
         let escaped: Vec<String> = words.iter().map(|word| regex::escape(word)).collect();
         let pattern = escaped.join(r"[^\p{Alphabetic}\p{N}]+");

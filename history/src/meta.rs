@@ -10,6 +10,10 @@ pub(crate) const SEEN: &str = "seen";
 pub(crate) const LATEST: &str = "latest";
 /// The highest row id whose `created_at` is lower than that of some row before it; 0 when there is none.
 pub(crate) const DISORDER: &str = "disorder";
+/// A hash of the owner's words for its table, to notice that it was built anew.
+pub(crate) const HISTORY_SQL: &str = "history_sql";
+/// The highest row id that the full-text index under construction holds.
+pub(crate) const INDEXED: &str = "indexed";
 
 pub(crate) fn get(conn: &Connection, name: &str) -> rusqlite::Result<Option<i64>> {
     conn.prepare_cached("SELECT value FROM watcher_meta WHERE name = ?")?.query_row([name], |row| row.get(0)).optional()
@@ -21,5 +25,10 @@ pub(crate) fn set(conn: &Connection, name: &str, value: i64) -> rusqlite::Result
          ON CONFLICT(name) DO UPDATE SET value = ?2 WHERE value <> ?2",
     )?
     .execute((name, value))?;
+    Ok(())
+}
+
+pub(crate) fn remove(conn: &Connection, name: &str) -> rusqlite::Result<()> {
+    conn.prepare_cached("DELETE FROM watcher_meta WHERE name = ?")?.execute([name])?;
     Ok(())
 }

@@ -6,7 +6,13 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use crate::{error::Result, storage::HistoryStorage};
+use globset::{Glob, GlobSet, GlobSetBuilder};
+
+use crate::{
+    error::{Error, ErrorKind, Result},
+    redact::Redaction,
+    storage::HistoryStorage,
+};
 
 /// Whether a store may write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,6 +40,8 @@ pub struct OpenOptions {
     pub(crate) access: Access,
     pub(crate) patience: Duration,
     pub(crate) clock: Clock,
+    pub(crate) redaction: Option<Redaction>,
+    pub(crate) excluded: GlobSet,
 }
 
 pub(crate) type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -51,7 +59,13 @@ impl OpenOptions {
             Ok(since) => i64::try_from(since.as_secs()).unwrap_or(i64::MAX),
             Err(before) => -i64::try_from(before.duration().as_secs()).unwrap_or(i64::MAX),
         };
-        Self { access: Access::default(), patience: Duration::from_secs(60), clock: Arc::new(clock) }
+        Self {
+            access: Access::default(),
+            patience: Duration::from_secs(60),
+            clock: Arc::new(clock),
+            redaction: None,
+            excluded: GlobSet::empty(),
+        }
     }
 
     /// Whether the store may write.
@@ -76,12 +90,34 @@ impl OpenOptions {
         self
     }
 
+    /// Replaces secrets in prompts before anything is written; off by default.
+    #[must_use]
+    pub fn redact(mut self, redaction: Redaction) -> Self {
+        self.redaction = Some(redaction);
+        self
+    }
+
+    /// Never records what is submitted in a directory that one of these patterns matches (`/home/u/secret/**`).
+    ///
+    /// # Errors
+    /// [`ErrorKind::Invalid`] for a pattern that is none.
+    pub fn never_record<'a>(mut self, patterns: impl IntoIterator<Item = &'a str>) -> Result<Self> {
+        let mut set = GlobSetBuilder::new();
+        for pattern in patterns {
+            let invalid = |error: globset::Error| Error::new(ErrorKind::Invalid, Path::new(pattern), error.to_string());
+            set.add(Glob::new(pattern).map_err(invalid)?);
+        }
+        self.excluded =
+            set.build().map_err(|error| Error::new(ErrorKind::Invalid, Path::new(""), error.to_string()))?;
+        Ok(self)
+    }
+
     /// Opens the store.
     ///
     /// # Errors
     /// As [`HistoryStorage::open`].
     pub fn open(&self, path: impl AsRef<Path>) -> Result<HistoryStorage> {
-        HistoryStorage::open_with(path.as_ref(), self.clone())
+        HistoryStorage::open_with(path.as_ref(), self)
     }
 }
 

@@ -45,6 +45,8 @@ pub(crate) fn advance(conn: &Connection, shape: &Shape) -> rusqlite::Result<()> 
     Ok(())
 }
 
+/// How far the rows were looked at, and what was found.
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Walked {
     seen: i64,
     latest: i64,

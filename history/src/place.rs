@@ -1,17 +1,17 @@
 //! Where a new database file comes from: private from its first byte, complete when it appears, and never made by
 //! opening an existing one (closing a plain file handle would drop the locks of SQLite's connections in this process).
 
-use std::{
-    fs, io,
-    os::unix::fs::{DirBuilderExt as _, PermissionsExt as _},
-    path::Path,
-};
+use std::{fs, io, os::unix::fs::DirBuilderExt as _, path::Path};
 
 use rusqlite::Connection;
+use tempfile::TempPath;
 
 use crate::{
+    copy,
     error::{Error, Result},
-    meta, schema,
+    ledger::prompt_hash,
+    meta,
+    schema::{self, Shape},
 };
 
 /// Makes a database of ours at `path` unless something is there already.
@@ -23,37 +23,76 @@ pub(crate) fn create_if_missing(path: &Path) -> Result<()> {
     if fs::symlink_metadata(path).is_ok() {
         return Ok(());
     }
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    fs::DirBuilder::new()
-        .recursive(true)
-        .mode(0o700)
-        .create(dir)
-        .map_err(|error| Error::io(path, "its directory can't be made", error))?;
-    let temporary = tempfile::Builder::new()
-        .prefix(".history-")
-        .suffix(".new")
-        .permissions(fs::Permissions::from_mode(0o600))
-        .tempfile_in(dir)
-        .map_err(|error| Error::io(path, "it can't be made", error))?
-        .into_temp_path();
-    let build = || -> rusqlite::Result<()> {
-        let mut conn = Connection::open(&temporary)?;
-        set_journal(&conn, path)?;
-        let transaction = conn.transaction()?;
-        schema::create(&transaction)?;
-        meta::set(&transaction, meta::CREATED_BY_US, 1)?;
-        transaction.commit()?;
-        conn.close().map_err(|(_, error)| error)
-    };
-    build().map_err(|error| Error::sqlite(path, error))?;
-    match temporary.persist_noclobber(path) {
+    let new = build(path, |_| Ok(()))?;
+    match new.persist_noclobber(path) {
         Ok(()) => Ok(()),
         Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         Err(error) => Err(Error::io(path, "it can't be made", error.error)),
     }
 }
 
-/// Chooses the journal of a database that we create.
-pub(crate) fn set_journal(conn: &Connection, _path: &Path) -> rusqlite::Result<()> {
-    conn.pragma_update_and_check(None, "journal_mode", "wal", |_| Ok(()))
+/// Builds a database of ours beside `path`, fills it with `fill` in one transaction, and hands over the file.
+pub(crate) fn build(path: &Path, fill_rows: impl FnOnce(&Connection) -> Result<()>) -> Result<TempPath> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(dir)
+        .map_err(|error| Error::io(path, "its directory can't be made", error))?;
+    let temporary = copy::private_file_beside(path)?;
+    let sqlite = |error| Error::sqlite(path, error);
+    let mut conn = Connection::open(&temporary).map_err(sqlite)?;
+    // Nobody else sees this file and a crash leaves nothing of it, so it needs no journal; a large cache spares merges.
+    conn.pragma_update_and_check(None, "journal_mode", "off", |_| Ok(())).map_err(sqlite)?;
+    conn.pragma_update(None, "synchronous", "off").map_err(sqlite)?;
+    let transaction = conn.transaction().map_err(sqlite)?;
+    fill(&transaction).map_err(sqlite)?;
+    fill_rows(&transaction)?;
+    transaction.commit().map_err(sqlite)?;
+    conn.pragma_update(None, "synchronous", "full").map_err(sqlite)?;
+    set_journal(&conn, path).map_err(sqlite)?;
+    conn.close().map_err(|(_, error)| sqlite(error))?;
+    let synced = fs::File::open(&temporary).and_then(|file| file.sync_all());
+    synced.map_err(|error| Error::io(path, "it can't be made durable", error))?;
+    Ok(temporary)
+}
+
+/// Makes an empty database ours.
+pub(crate) fn fill(conn: &Connection) -> rusqlite::Result<()> {
+    schema::create(conn)?;
+    meta::set(conn, meta::CREATED_BY_US, 1)?;
+    meta::set(conn, meta::HISTORY_SQL, prompt_hash(&Shape::read(conn)?.history_sql))
+}
+
+/// Chooses the journal of a database that we create: the write-ahead log, except where shared memory between processes
+/// does not work.
+pub(crate) fn set_journal(conn: &Connection, path: &Path) -> rusqlite::Result<()> {
+    let mode = if is_remote(path) {
+        tracing::warn!(
+            history = %path.display(),
+            "this file system can't hold a write-ahead log; the history gets a rollback journal and is slower"
+        );
+        "truncate"
+    } else {
+        "wal"
+    };
+    conn.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))
+}
+
+/// NFS, 9p, FUSE, SMB, CIFS, SMB2, Ceph, AFS and VirtualBox's shared folders, as `statfs(2)` calls them.
+#[cfg(target_os = "linux")]
+const REMOTE: [u32; 9] =
+    [0x6969, 0x0102_1997, 0x6573_5546, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x5346_414f, 0x786f_4256];
+
+/// Whether the file system of `path` is one that other machines, or a host, may see at the same time.
+#[cfg(target_os = "linux")]
+fn is_remote(path: &Path) -> bool {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the numbers have 32 bits everywhere")]
+    rustix::fs::statfs(dir).is_ok_and(|stat| REMOTE.contains(&(stat.f_type as u32)))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_remote(_path: &Path) -> bool {
+    false
 }

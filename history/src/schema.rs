@@ -85,14 +85,20 @@ pub(crate) enum Fts {
     Other,
 }
 
+/// Which changes of `history` feed the index by themselves.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Triggers {
+    pub(crate) insert: bool,
+    pub(crate) update: bool,
+    pub(crate) delete: bool,
+}
+
 /// All that the statements of this crate need to know about the form of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) form: Form,
     pub(crate) fts: Fts,
-    pub(crate) insert_trigger: bool,
-    pub(crate) update_trigger: bool,
-    pub(crate) delete_trigger: bool,
+    pub(crate) triggers: Triggers,
     /// Whether our own tables are there.
     pub(crate) own: bool,
     /// The owner's words for its table; what changes when it builds the table anew.
@@ -111,34 +117,19 @@ impl Shape {
             Some(sql) if is_word_index(&sql) => Fts::Words,
             Some(_) => Fts::Other,
         };
-        let form = match &history_sql {
-            Some(_) => form(conn)?,
-            None => {
-                let things: i64 = conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-                if things == 0 { Form::Empty } else { Form::Alien }
-            }
+        let form = if history_sql.is_some() {
+            form(conn)?
+        } else {
+            let things: i64 = conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
+            if things == 0 { Form::Empty } else { Form::Alien }
         };
-        let mut shape = Self {
+        Ok(Self {
             form,
             fts,
-            insert_trigger: false,
-            update_trigger: false,
-            delete_trigger: false,
+            triggers: triggers(conn)?,
             own: table("watcher_submission")?.is_some() && table("watcher_meta")?.is_some(),
             history_sql: history_sql.unwrap_or_default(),
-        };
-        let mut triggers = conn
-            .prepare("SELECT upper(sql) FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = 'history'")?;
-        let mut rows = triggers.query([])?;
-        while let Some(row) = rows.next()? {
-            let sql: String = row.get(0)?;
-            let (Some((head, _)), true) = (sql.split_once("BEGIN"), sql.contains("HISTORY_FTS")) else { continue };
-            let mut words = head.split_whitespace();
-            shape.insert_trigger |= words.clone().any(|word| word == "INSERT");
-            shape.update_trigger |= words.clone().any(|word| word == "UPDATE");
-            shape.delete_trigger |= words.any(|word| word == "DELETE");
-        }
-        Ok(shape)
+        })
     }
 
     /// Whether we may write to this database.
@@ -162,6 +153,26 @@ impl Shape {
     pub(crate) fn cwd(&self) -> &'static str {
         if let Form::Unknown { cwd: false, .. } = self.form { "NULL" } else { "h.cwd" }
     }
+}
+
+fn triggers(conn: &Connection) -> rusqlite::Result<Triggers> {
+    let mut found = Triggers::default();
+    let mut statement =
+        conn.prepare("SELECT upper(sql) FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = 'history'")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let sql: String = row.get(0)?;
+        let Some((head, body)) = sql.split_once("BEGIN") else { continue };
+        if !body.contains("HISTORY_FTS") {
+            continue;
+        }
+        for word in head.split_whitespace() {
+            found.insert |= word == "INSERT";
+            found.update |= word == "UPDATE";
+            found.delete |= word == "DELETE";
+        }
+    }
+    Ok(found)
 }
 
 fn is_word_index(sql: &str) -> bool {
@@ -208,7 +219,7 @@ fn form(conn: &Connection) -> rusqlite::Result<Form> {
 /// Makes an empty database ours, whole.
 pub(crate) fn create(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch(HISTORY)?;
-    conn.execute_batch(&format!("CREATE VIRTUAL TABLE history_fts {FTS};"))?;
+    conn.execute_batch(&fts_sql("history_fts"))?;
     conn.execute_batch(INSERT_TRIGGER)?;
     conn.execute_batch(OTHER_TRIGGERS)?;
     create_own(conn)
@@ -219,9 +230,9 @@ pub(crate) fn create_own(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch(OWN)
 }
 
-/// Makes an empty full-text index over `history` under the given name.
-pub(crate) fn create_fts(conn: &Connection, name: &str) -> rusqlite::Result<()> {
-    conn.execute_batch(&format!("CREATE VIRTUAL TABLE {name} {FTS};"))
+/// The statement that makes the full-text index of a database that has none.
+pub(crate) fn fts_sql(name: &str) -> String {
+    format!("CREATE VIRTUAL TABLE {name} {FTS}")
 }
 
 /// Adds the one trigger that we may add to a database of someone else.

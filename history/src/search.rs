@@ -216,14 +216,14 @@ impl<'a> Search<'a> {
         for _ in 0..budget {
             let Some(row) = rows.next()? else { return Ok((found, false)) };
             let text = row.get_ref(1)?;
-            let matches = match text.as_bytes_or_null() {
+            let fits = match text.as_bytes_or_null() {
                 Ok(Some(bytes)) => match std::str::from_utf8(bytes) {
                     Ok(text) => matcher.matches(text),
                     Err(_) => matcher.matches(&String::from_utf8_lossy(bytes)),
                 },
                 _ => false,
             };
-            if !matches {
+            if !fits {
                 continue;
             }
             let id = row.get(0)?;
@@ -237,7 +237,7 @@ impl<'a> Search<'a> {
         Ok((found, rows.next()?.is_some()))
     }
 
-    fn is_in_scope(&self, id: i64) -> rusqlite::Result<bool> {
+    pub(crate) fn is_in_scope(&self, id: i64) -> rusqlite::Result<bool> {
         if self.scope.is_everywhere() {
             return Ok(true);
         }
@@ -247,13 +247,15 @@ impl<'a> Search<'a> {
         if self.shape.own {
             values.push(id.into());
             let condition = self.scope.condition(&RECORD, &mut values);
-            sql += &format!(" OR EXISTS (SELECT 1 FROM watcher_submission s WHERE s.row = ? AND {condition})");
+            sql.push_str(" OR EXISTS (SELECT 1 FROM watcher_submission s WHERE s.row = ? AND ");
+            sql.push_str(&condition);
+            sql.push(')');
         }
         self.conn.prepare_cached(&sql)?.query_row(params_from_iter(values), |row| row.get(0))
     }
 
     /// The entries of these rows, in the same order.
-    fn load(&self, rows: &[i64]) -> rusqlite::Result<Vec<Entry>> {
+    pub(crate) fn load(&self, rows: &[i64]) -> rusqlite::Result<Vec<Entry>> {
         let mut entries = Vec::with_capacity(rows.len());
         for row in rows {
             if self.scope.is_everywhere() {

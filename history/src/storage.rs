@@ -1,26 +1,35 @@
 //! The store: a façade over the queue of the writer thread and one connection for questions.
 
 use std::{
+    io::{self, Write},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    sync::{Arc, Mutex, PoisonError},
 };
 
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 
 use crate::{
     database::{Database, Mode},
+    detach::{self, Detached},
     entry::{Entry, Page},
     error::{Error, ErrorKind, Result},
+    export::Exported,
+    forget::{self, Deleted},
+    health::{self, Health},
+    import::{Import, Imported, import_batch, known_prompts},
     limit::Limit,
     options::{Access, OpenOptions},
     pending::{Pending, pending},
     place,
     query::Query,
+    read_only,
     schema::Shape,
     scope::Scope,
     search::{Search, SearchOptions},
+    selection::Selection,
+    stats::Stats,
     submission::{Outcome, Submission},
-    writer::{Queue, guarded},
+    writer::{Notices, Queue, guarded},
 };
 
 /// A prompt store on one database file.
@@ -31,6 +40,17 @@ pub struct HistoryStorage {
     path: PathBuf,
     queue: Option<Queue>,
     reader: Mutex<Database>,
+    notices: Notices,
+}
+
+/// Something that the user should hear once, and that kept nothing from being done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Notice {
+    /// A history that we did not create was met for the first time; this is a copy of it from before [H5a].
+    Copied(PathBuf),
+    /// The history is read as a file that can't change; rows in this unread write-ahead log are missing [H5].
+    UnreadLog(PathBuf),
 }
 
 impl HistoryStorage {
@@ -38,29 +58,33 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// [`ErrorKind::Io`] when the file can't be opened or made, [`ErrorKind::Corrupt`] when it is no database,
-    /// [`ErrorKind::Locked`] when another process keeps it locked.
+    /// [`ErrorKind::Locked`] when another process keeps it locked. A database that can only be read opens all the same:
+    /// searching works, adding answers with [`ErrorKind::ReadOnly`].
     pub fn open(path: impl AsRef<Path>) -> Result<Self> {
         OpenOptions::new().open(path)
     }
 
-    pub(crate) fn open_with(path: &Path, options: OpenOptions) -> Result<Self> {
-        let patience = options.patience;
+    pub(crate) fn open_with(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let notices = Notices::default();
         if options.access == Access::ReadOnly {
-            let reader = Self::reader(path, Mode::Read, &options)?;
-            return Ok(Self { path: path.into(), queue: None, reader });
+            let reader = read_only::open(path, options.patience, &notices)?;
+            return Ok(Self { path: path.into(), queue: None, reader: Mutex::new(reader), notices });
         }
         place::create_if_missing(path)?;
-        let reader = Self::reader(path, Mode::Write, &options)?;
-        let writer = Database::open(path, Mode::Write, patience)?;
-        let queue = Queue::start(writer, options)?;
-        Ok(Self { path: path.into(), queue: Some(queue), reader })
-    }
-
-    fn reader(path: &Path, mode: Mode, options: &OpenOptions) -> Result<Mutex<Database>> {
-        let mut database = Database::open(path, mode, options.patience)?;
-        let ready = database.conn.pragma_update(None, "query_only", true).and_then(|()| database.shape());
-        ready.map_err(|error| database.error(error))?;
-        Ok(Mutex::new(database))
+        let mut reader = match read_only::reader(path, Mode::Write, options.patience) {
+            // A database that may only be read says so, or can't make the files beside it that it needs.
+            Err(error) if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Io) => {
+                read_only::open(path, options.patience, &notices).map_err(|_| error)?
+            }
+            reader => reader?,
+        };
+        let queue = if reader.is_writable()? {
+            let writer = Database::open(path, Mode::Write, options.patience)?;
+            Some(Queue::start(writer, options, Arc::clone(&notices))?)
+        } else {
+            None
+        };
+        Ok(Self { path: path.into(), queue, reader: Mutex::new(reader), notices })
     }
 
     /// Adds a prompt that was typed just now and returns at once.
@@ -101,7 +125,7 @@ impl HistoryStorage {
     {
         let Some(queue) = &self.queue else { return pending(self.read_only()).1 };
         queue.run(move |writer| {
-            writer.transact(|ledger, transaction| {
+            writer.transact(|ledger, transaction, _| {
                 let outcomes =
                     submissions.iter().map(|submission| ledger.record(submission)).collect::<Result<Vec<_>, _>>()?;
                 guarded(|| work(transaction, &outcomes))
@@ -130,7 +154,115 @@ impl HistoryStorage {
         self.read(|conn, shape| Search::new(conn, shape, &options.scope, options.limit).find(&query, options.order))
     }
 
-    fn read<T>(&self, question: impl FnOnce(&Transaction<'_>, &Shape) -> rusqlite::Result<T>) -> Result<T> {
+    /// Adds what another history, lines or JSON lines hold. Blocks; `progress` is told how far it is now and then, on
+    /// this thread. Other adds of this store go on between the slices.
+    ///
+    /// The same source twice adds nothing the second time; what was deleted stays away. Each batch that was reported is
+    /// committed, so an import that is cut short can be run again.
+    ///
+    /// # Errors
+    /// A line that is no prompt, with its number; what the database said. What was reported before it stays.
+    pub fn import(&self, source: Import<'_>, mut progress: impl FnMut(Imported)) -> Result<Imported> {
+        let Some(queue) = &self.queue else { return Err(self.read_only()) };
+        let mut known = self.read(known_prompts)?;
+        let now = queue.run(|writer| Ok(writer.now())).wait()?;
+        let mut sum = Imported::default();
+        source.read(&mut known, now, |batch, skipped| {
+            let read = batch.len();
+            let (added, there) = queue.run(move |writer| import_batch(writer, &batch)).wait()?;
+            sum.read += read + skipped;
+            sum.added += added;
+            sum.known += there + skipped;
+            sum.refused += read - added - there;
+            progress(sum);
+            Ok(())
+        })?;
+        Ok(sum)
+    }
+
+    /// Writes the chosen prompts as JSON lines, oldest first: `prompt`, `created_at`, and where known `cwd`, `session`,
+    /// `use_count`. Returns how many.
+    ///
+    /// # Errors
+    /// What the database or the writer said.
+    pub fn export(&self, selection: &Selection, mut to: impl Write) -> Result<usize> {
+        let entries = self.select(selection)?;
+        for entry in &entries {
+            let written = serde_json::to_writer(&mut to, &Exported::of(entry)).map_err(io::Error::from);
+            let written = written.and_then(|()| to.write_all(b"\n"));
+            written.map_err(|error| Error::io(&self.path, "the export can't be written", error))?;
+        }
+        to.flush().map_err(|error| Error::io(&self.path, "the export can't be written", error))?;
+        Ok(entries.len())
+    }
+
+    /// The chosen prompts, oldest row first; what [`delete`](Self::delete) would take.
+    ///
+    /// # Errors
+    /// What the database said.
+    pub fn select(&self, selection: &Selection) -> Result<Vec<Entry>> {
+        self.read(|conn, shape| if shape.is_readable() { selection.entries(conn, shape) } else { Ok(Vec::new()) })
+    }
+
+    /// Deletes the chosen prompts, in slices, and remembers that they were, so that nothing that reads session files or
+    /// other histories brings them back [H5b]. A prompt typed anew is a new one.
+    ///
+    /// What is remembered is on the medium before the first row goes, so a crash in between leaves prompts that come
+    /// back to nobody. Session files still hold the text: [`Deleted::sessions`] says which.
+    ///
+    /// # Errors
+    /// Through the answer.
+    pub fn delete(&self, selection: Selection) -> Pending<Deleted> {
+        match &self.queue {
+            Some(queue) => queue.run(move |writer| forget::delete(writer, &selection)),
+            None => pending(self.read_only()).1,
+        }
+    }
+
+    /// Runs SQLite's and FTS5's integrity checks on a copy of the database, which needs room for it on the disk.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Corrupt`] when it can't even be copied; then
+    /// [`rebuild_if_corrupt`](OpenOptions::rebuild_if_corrupt) is the way, once the store is closed.
+    pub fn check(&self) -> Result<Health> {
+        if let Some(queue) = &self.queue {
+            queue.catch_up();
+        }
+        health::check(&self.reader.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Checks, and builds the full-text index anew when it is what is broken. Answers with the state after it.
+    ///
+    /// # Errors
+    /// Through the answer.
+    pub fn repair(&self) -> Pending<Health> {
+        match &self.queue {
+            Some(queue) => queue.run(health::repair),
+            None => pending(self.read_only()).1,
+        }
+    }
+
+    /// Removes every table of ours (all whose names begin with [`TABLE_PREFIX`](crate::TABLE_PREFIX)) and the list of
+    /// deleted prompts, and closes the store. Rows and the full-text index stay: they are the history's own form.
+    ///
+    /// # Errors
+    /// What the database or the file system said; what was not removed can be by another call.
+    pub fn detach(self) -> Result<Detached> {
+        let Some(queue) = &self.queue else { return Err(self.read_only()) };
+        let detached = queue.run(detach::detach).wait()?;
+        self.close()?;
+        Ok(detached)
+    }
+
+    /// Numbers for a status line.
+    ///
+    /// # Errors
+    /// What the database said.
+    pub fn stats(&self) -> Result<Stats> {
+        self.read(Stats::read)
+    }
+
+    fn read<T>(&self, question: impl FnOnce(&Connection, &Shape) -> rusqlite::Result<T>) -> Result<T> {
         if let Some(queue) = &self.queue {
             queue.catch_up();
         }
@@ -147,13 +279,18 @@ impl HistoryStorage {
         self.queue.as_mut().map_or(Ok(()), Queue::finish)
     }
 
+    /// What the user should hear once. It grows while the store works.
+    pub fn notices(&self) -> Vec<Notice> {
+        self.notices.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
     /// The file.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
     fn read_only(&self) -> Error {
-        Error::new(ErrorKind::ReadOnly, &self.path, "the history was opened for reading only; nothing can be added")
+        Error::new(ErrorKind::ReadOnly, &self.path, "the history can only be read here; nothing can be added")
     }
 }
 

@@ -1,5 +1,6 @@
 //! The one thread that writes. Prompts that queued up while it was busy go into one transaction; nothing waits for a
-//! timer. It holds the write lock for at most [`SLICE`] at a time [H5].
+//! timer. It holds the write lock for less than a tenth of a second at a time
+//! [H5].
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -10,7 +11,6 @@ use std::{
         mpsc::{Receiver, Sender, channel},
     },
     thread::JoinHandle,
-    time::{Duration, Instant},
 };
 
 use rusqlite::Transaction;
@@ -18,16 +18,21 @@ use rusqlite::Transaction;
 use crate::{
     database::Database,
     error::{Error, ErrorKind, Result},
+    guard::Guard,
     ledger::Ledger,
-    options::OpenOptions,
+    options::{Clock, OpenOptions},
     order,
     pending::{Pending, Promise, pending},
-    schema::{self, Form, Shape},
+    prepare::prepare,
+    schema::Shape,
+    slice::Slice,
+    storage::Notice,
     submission::{Outcome, Submission},
+    tombstone::Tombstones,
 };
 
-/// A transaction that can be cut short is, after so much time; the rest of the tenth of a second is for the commit.
-pub(crate) const SLICE: Duration = Duration::from_millis(40);
+/// What a store has to say apart from its answers; the writer's thread adds to it.
+pub(crate) type Notices = Arc<Mutex<Vec<Notice>>>;
 
 enum Job {
     Add(Submission, Promise<Outcome>),
@@ -59,17 +64,27 @@ impl Done {
 /// The thread's own state.
 pub(crate) struct Writer {
     pub(crate) database: Database,
-    pub(crate) options: OpenOptions,
+    clock: Clock,
+    pub(crate) guard: Guard,
+    notices: Notices,
+    /// The form that everything was last made ready for.
+    prepared: Option<Shape>,
     /// The first failure that nobody was waiting for; `close` tells it.
     unheard: Option<Error>,
 }
 
 impl Queue {
-    pub(crate) fn start(database: Database, options: OpenOptions) -> Result<Self> {
+    pub(crate) fn start(database: Database, options: &OpenOptions, notices: Notices) -> Result<Self> {
         let path = database.path.clone();
         let (jobs, receiver) = channel();
         let done = Arc::new(Done::default());
-        let writer = Writer { database, options, unheard: None };
+        let guard = Guard {
+            redaction: options.redaction.clone(),
+            excluded: options.excluded.clone(),
+            tombstones: Tombstones::of(&path),
+        };
+        let clock = Arc::clone(&options.clock);
+        let writer = Writer { database, clock, guard, notices, prepared: None, unheard: None };
         let counter = Arc::clone(&done);
         let thread = std::thread::Builder::new()
             .name("history-writer".to_owned())
@@ -151,22 +166,21 @@ impl Writer {
             }
             next = next.or_else(|| jobs.recv().ok());
         }
-        let Self { database, unheard, .. } = self;
-        database.conn.close().map_err(|(_, error)| Error::sqlite(&database.path, error))?;
+        let Self { database: Database { conn, path, .. }, unheard, .. } = self;
+        conn.close().map_err(|(_, error)| Error::sqlite(&path, error))?;
         unheard.map_or(Ok(()), Err)
     }
 
     fn add_all(&mut self, group: Vec<(Submission, Promise<Outcome>)>) {
-        let mut waiting = group.into_iter().peekable();
-        while waiting.peek().is_some() {
+        let mut waiting = group.into_iter();
+        loop {
             let mut taken = Vec::new();
-            let result = self.write(|ledger, _| {
-                let began = Instant::now();
+            let result = self.write(|ledger, slice| {
                 let mut outcomes = Vec::new();
-                while let Some((submission, promise)) = waiting.next() {
+                for (submission, promise) in waiting.by_ref() {
                     taken.push(promise);
                     outcomes.push(ledger.record(&submission)?);
-                    if began.elapsed() > SLICE {
+                    if slice.is_over() {
                         break;
                     }
                 }
@@ -179,39 +193,39 @@ impl Writer {
                     }
                 }
                 Err(error) => {
-                    // The lock was never got: nothing was taken from the queue, and all of it has waited as long.
-                    let unserved: Vec<_> =
-                        if taken.is_empty() { waiting.by_ref().map(|(_, promise)| promise).collect() } else { taken };
-                    for promise in unserved {
+                    // What was still waiting has waited as long for the same database.
+                    for promise in taken.into_iter().chain(waiting.by_ref().map(|(_, promise)| promise)) {
                         self.answer(promise, Err(error.clone()));
                     }
                 }
             }
+            if waiting.len() == 0 {
+                return;
+            }
         }
     }
 
-    /// One transaction of ours: the form is checked, what the owner wrote meanwhile is taken in, the work is done, the
-    /// stored order is brought up to date.
-    pub(crate) fn write<T>(
-        &mut self,
-        work: impl FnOnce(&Ledger<'_>, &Transaction<'_>) -> rusqlite::Result<T>,
-    ) -> Result<T> {
-        self.transact(|ledger, transaction| work(ledger, transaction).map_err(Failure::Sqlite))
+    /// One transaction of ours, see [`transact`](Self::transact).
+    pub(crate) fn write<T>(&mut self, work: impl FnOnce(&Ledger<'_>, &Slice) -> rusqlite::Result<T>) -> Result<T> {
+        self.transact(|ledger, _, slice| work(ledger, slice).map_err(Failure::Sqlite))
     }
 
+    /// One transaction of ours: everything is made ready, what the owner wrote meanwhile is taken in, the work is done,
+    /// the stored order is brought up to date.
     pub(crate) fn transact<T>(
         &mut self,
-        work: impl FnOnce(&Ledger<'_>, &Transaction<'_>) -> std::result::Result<T, Failure>,
+        work: impl FnOnce(&Ledger<'_>, &Transaction<'_>, &Slice) -> std::result::Result<T, Failure>,
     ) -> Result<T> {
+        let now = self.now();
+        self.make_ready(now)?;
         let path = self.database.path.clone();
-        let now = (self.options.clock)();
         let sqlite = |error| Error::sqlite(&path, error);
-        self.prepare()?;
         let (transaction, shape) = self.database.begin().map_err(sqlite)?;
+        let slice = Slice::begin();
         check_writable(&shape, &path)?;
-        let ledger = Ledger::new(&transaction, &shape, now);
+        let ledger = Ledger::new(&transaction, &shape, &self.guard, now);
         ledger.yield_to_owner().map_err(sqlite)?;
-        let result = work(&ledger, &transaction).map_err(|failure| match failure {
+        let result = work(&ledger, &transaction, &slice).map_err(|failure| match failure {
             Failure::Sqlite(error) => sqlite(error),
             Failure::Caller(error) => Error::rejected(&path, error),
         })?;
@@ -220,33 +234,21 @@ impl Writer {
         Ok(result)
     }
 
-    fn prepare(&mut self) -> Result<()> {
-        let path = self.database.path.clone();
-        let sqlite = |error| Error::sqlite(&path, error);
-        let shape = self.database.shape().map_err(sqlite)?;
-        if shape.own && shape.fts != schema::Fts::Missing {
-            return Ok(());
+    /// What has to be so before a write, see `prepare`.
+    pub(crate) fn make_ready(&mut self, now: i64) -> Result<()> {
+        self.guard.tombstones.refresh()?;
+        let shape = self.database.shape().map_err(|error| self.database.error(error))?;
+        if self.prepared.as_ref() != Some(&shape) {
+            let notices = prepare(&mut self.database, now)?;
+            self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
+            self.prepared = Some(self.database.shape().map_err(|error| self.database.error(error))?);
         }
-        let (transaction, shape) = self.database.begin().map_err(sqlite)?;
-        let prepare = || -> rusqlite::Result<()> {
-            match shape.form {
-                Form::Empty => schema::create(&transaction)?,
-                Form::Plain | Form::Counted => {
-                    if !shape.own {
-                        schema::create_own(&transaction)?;
-                    }
-                    if shape.fts == schema::Fts::Missing {
-                        schema::create_fts(&transaction, "history_fts")?;
-                        schema::create_insert_trigger(&transaction)?;
-                        transaction.execute("INSERT INTO history_fts(history_fts) VALUES ('rebuild')", [])?;
-                    }
-                }
-                Form::Unknown { .. } | Form::Alien => {}
-            }
-            Ok(())
-        };
-        prepare().map_err(sqlite)?;
-        transaction.commit().map_err(sqlite)
+        Ok(())
+    }
+
+    /// The time by the store's clock, in seconds since 1970.
+    pub(crate) fn now(&self) -> i64 {
+        (self.clock)()
     }
 
     fn answer<T>(&mut self, promise: Promise<T>, result: Result<T>) {

@@ -3,4 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 mod adding;
+mod child;
+mod damage;
+mod files;
+mod forgetting;
+mod guest;
+mod importing;
+mod processes;
+mod searching;
 mod vectors;

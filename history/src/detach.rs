@@ -1,0 +1,100 @@
+//! Taking everything of ours away again [H5a]. What the owner has, it keeps.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    error::{Error, Result},
+    schema::TABLE_PREFIX,
+    slice::Slice,
+    tombstone,
+    writer::Writer,
+};
+
+/// What a detachment took away.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detached {
+    tables: Vec<String>,
+    kept: Vec<PathBuf>,
+}
+
+impl Detached {
+    /// The tables that went, the caller's own among them.
+    pub fn tables(&self) -> &[String] {
+        &self.tables
+    }
+
+    /// Files beside the history that were kept because they hold prompts: copies from first contacts and databases that
+    /// were moved aside.
+    pub fn kept(&self) -> &[PathBuf] {
+        &self.kept
+    }
+}
+
+pub(crate) fn detach(writer: &mut Writer) -> Result<Detached> {
+    let path = writer.database.path.clone();
+    let tables = drop_tables(writer).map_err(|error| Error::sqlite(&path, error))?;
+    match fs::remove_file(tombstone::file_of(&path)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Error::io(&tombstone::file_of(&path), "the list of deleted prompts can't be removed", error));
+        }
+        _ => {}
+    }
+    Ok(Detached { tables, kept: kept_beside(&path) })
+}
+
+fn drop_tables(writer: &mut Writer) -> rusqlite::Result<Vec<String>> {
+    let mut dropped = Vec::new();
+    loop {
+        let slice;
+        {
+            let (transaction, _) = writer.database.begin()?;
+            slice = Slice::begin();
+            // Virtual tables first: their shadow tables go with them.
+            let next: Option<(String, bool)> = transaction
+                .query_row(
+                    "SELECT name, sql LIKE '%WITHOUT ROWID%' OR sql LIKE 'CREATE VIRTUAL%' FROM sqlite_master
+                     WHERE type = 'table' AND substr(name, 1, ?2) = ?1
+                     ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC, name LIMIT 1",
+                    (TABLE_PREFIX, i64::try_from(TABLE_PREFIX.len()).unwrap_or(0)),
+                    |row| Ok((row.get(0)?, row.get(1)?)),
+                )
+                .map(Some)
+                .or_else(|error| match error {
+                    rusqlite::Error::QueryReturnedNoRows => Ok(None),
+                    other => Err(other),
+                })?;
+            let Some((name, whole)) = next else { return Ok(dropped) };
+            let quoted = name.replace('"', "\"\"");
+            let mut empty = whole;
+            while !empty && !slice.is_over() {
+                let some =
+                    format!("DELETE FROM \"{quoted}\" WHERE rowid IN (SELECT rowid FROM \"{quoted}\" LIMIT 500)");
+                empty = transaction.prepare_cached(&some)?.execute([])? == 0;
+            }
+            if empty {
+                transaction.execute_batch(&format!("DROP TABLE \"{quoted}\""))?;
+                dropped.push(name);
+            }
+            transaction.commit()?;
+        }
+        slice.rest();
+    }
+}
+
+fn kept_beside(path: &Path) -> Vec<PathBuf> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+    let ours = [format!("{name}.before-watcher-"), format!("{name}.corrupt-")];
+    let mut kept: Vec<PathBuf> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|file| file.file_name().to_str().is_some_and(|name| ours.iter().any(|start| name.starts_with(start))))
+        .map(|file| file.path())
+        .collect();
+    kept.sort();
+    kept
+}

@@ -1,0 +1,153 @@
+//! Deleting prompts so that they stay away [H5b]: the list of deleted ones first, then rows, words and records, then
+//! the traces in the file. It can't reach session files, which still hold the text.
+
+use std::collections::BTreeSet;
+
+use rusqlite::{Connection, params};
+
+use crate::{
+    database::Database,
+    error::{Error, Result},
+    schema::Fts,
+    selection::Selection,
+    slice::Slice,
+    writer::Writer,
+};
+
+/// What a deletion did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Deleted {
+    rows: usize,
+    sessions: BTreeSet<String>,
+    log_truncated: bool,
+}
+
+impl Deleted {
+    /// How many rows went.
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The sessions that the prompts were submitted to, as far as that was recorded. Their files still hold the text.
+    pub fn sessions(&self) -> impl Iterator<Item = &str> {
+        self.sessions.iter().map(String::as_str)
+    }
+
+    /// Whether the write-ahead log was emptied. It is not while another process reads: its old pages then keep the text
+    /// until that process is done and the log is written over.
+    pub fn log_truncated(&self) -> bool {
+        self.log_truncated
+    }
+}
+
+struct Doomed {
+    id: i64,
+    prompt: String,
+    keys: Vec<Vec<u8>>,
+}
+
+pub(crate) fn delete(writer: &mut Writer, selection: &Selection) -> Result<Deleted> {
+    let now = writer.now();
+    writer.make_ready(now)?;
+    let mut deleted = Deleted::default();
+    let doomed =
+        find(&mut writer.database, selection, &mut deleted.sessions).map_err(|error| writer.database.error(error))?;
+    if doomed.is_empty() {
+        return Ok(deleted);
+    }
+    let forgotten = doomed.iter().map(|doomed| (doomed.prompt.as_str(), doomed.keys.as_slice()));
+    writer.guard.tombstones.add(&writer.database.conn, now, forgotten)?;
+    let secure = |on: bool, database: &Database| {
+        database.conn.pragma_update_and_check(None, "secure_delete", on, |_| Ok(())).map_err(|e| database.error(e))
+    };
+    secure(true, &writer.database)?;
+    let result = remove(writer, &doomed, &mut deleted);
+    secure(false, &writer.database)?;
+    result.map(|()| deleted)
+}
+
+fn remove(writer: &mut Writer, doomed: &[Doomed], deleted: &mut Deleted) -> Result<()> {
+    let mut waiting = doomed.iter();
+    while waiting.len() > 0 {
+        deleted.rows += writer.write(|ledger, slice| {
+            let mut count = 0;
+            for doomed in waiting.by_ref() {
+                // The owner may have changed the row since it was chosen.
+                if ledger.holds(doomed.id, &doomed.prompt)? {
+                    ledger.remove(doomed.id)?;
+                    ledger.forget(doomed.id)?;
+                    count += 1;
+                }
+                if slice.is_over() {
+                    break;
+                }
+            }
+            Ok(count)
+        })?;
+    }
+    let path = writer.database.path.clone();
+    merge_index(&mut writer.database).map_err(|error| Error::sqlite(&path, error))?;
+    deleted.log_truncated = truncate_log(&writer.database.conn).map_err(|error| Error::sqlite(&path, error))?;
+    Ok(())
+}
+
+fn find(
+    database: &mut Database,
+    selection: &Selection,
+    sessions: &mut BTreeSet<String>,
+) -> rusqlite::Result<Vec<Doomed>> {
+    let (transaction, shape) = database.snapshot()?;
+    if !shape.is_known() {
+        return Ok(Vec::new());
+    }
+    let mut doomed = Vec::new();
+    for entry in selection.entries(&transaction, &shape)? {
+        sessions.extend(entry.session.clone());
+        let mut records = transaction.prepare_cached("SELECT key, session FROM watcher_submission WHERE row = ?")?;
+        let mut rows = records.query([entry.id.get()])?;
+        let mut keys = Vec::new();
+        while let Some(row) = rows.next()? {
+            keys.extend(row.get::<_, Option<Vec<u8>>>(0)?);
+            sessions.extend(row.get::<_, Option<String>>(1)?);
+        }
+        doomed.push(Doomed { id: entry.id.get(), prompt: entry.prompt, keys });
+    }
+    Ok(doomed)
+}
+
+/// What FTS5's `optimize` does, in slices: deleted words leave the index when its parts are merged into one.
+fn merge_index(database: &mut Database) -> rusqlite::Result<()> {
+    let mut pages = -64;
+    loop {
+        let slice;
+        {
+            let (transaction, shape) = database.begin()?;
+            slice = Slice::begin();
+            if shape.fts != Fts::Words {
+                return Ok(());
+            }
+            while !slice.is_over() {
+                let before = transaction.total_changes();
+                transaction
+                    .prepare_cached("INSERT INTO history_fts(history_fts, rank) VALUES ('merge', ?)")?
+                    .execute(params![pages])?;
+                // FTS5 documents that a merge which changed fewer than two rows had nothing left to do.
+                if transaction.total_changes() - before < 2 {
+                    return transaction.commit();
+                }
+                pages = 64;
+            }
+            transaction.commit()?;
+        }
+        slice.rest();
+    }
+}
+
+/// Empties the write-ahead log if nobody else needs it. True as well where there is no such log.
+fn truncate_log(conn: &Connection) -> rusqlite::Result<bool> {
+    let patience: i64 = conn.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
+    conn.pragma_update_and_check(None, "busy_timeout", 0, |_| Ok(()))?;
+    let busy = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));
+    conn.pragma_update_and_check(None, "busy_timeout", patience, |_| Ok(()))?;
+    Ok(busy? == 0)
+}

@@ -1,0 +1,34 @@
+//! Who has a database open. Answered only where the system can tell; a guess is no answer.
+
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
+
+/// Whether some process, this one included, has a file open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Occupancy {
+    Free,
+    /// The process that has it open.
+    HeldBy(u32),
+    Unknown,
+}
+
+/// Asks `/proc` for every process that we may look into. The database file is private to its user, whose processes
+/// these are.
+pub(crate) fn of(path: &Path) -> Occupancy {
+    let Ok(wanted) = fs::metadata(path) else { return Occupancy::Free };
+    let Ok(processes) = fs::read_dir("/proc") else { return Occupancy::Unknown };
+    if !Path::new("/proc/self/fd").is_dir() {
+        return Occupancy::Unknown;
+    }
+    for process in processes.flatten() {
+        let Some(id) = process.file_name().to_str().and_then(|name| name.parse().ok()) else { continue };
+        let Ok(descriptors) = fs::read_dir(process.path().join("fd")) else { continue };
+        for descriptor in descriptors.flatten() {
+            // `stat` through the link follows it to the open file itself, without opening it.
+            let Ok(found) = fs::metadata(descriptor.path()) else { continue };
+            if (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()) {
+                return Occupancy::HeldBy(id);
+            }
+        }
+    }
+    Occupancy::Free
+}

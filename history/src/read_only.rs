@@ -1,0 +1,39 @@
+//! Connections that ask questions, and what remains possible when the database can't be written [H5, K42].
+
+use std::{fs, path::Path, sync::PoisonError, time::Duration};
+
+use crate::{
+    database::{Database, Mode},
+    error::{ErrorKind, Result},
+    occupancy::{self, Occupancy},
+    rebuild::with_ending,
+    storage::Notice,
+    writer::Notices,
+};
+
+/// A connection that refuses to write, once it has read the form of the database.
+pub(crate) fn reader(path: &Path, mode: Mode, patience: Duration) -> Result<Database> {
+    let mut database = Database::open(path, mode, patience)?;
+    let ready = database.conn.pragma_update(None, "query_only", true).and_then(|()| database.shape());
+    ready.map_err(|error| database.error(error))?;
+    Ok(database)
+}
+
+/// A connection that only reads. Where SQLite can't make the files that reading beside writers needs (a directory that
+/// is read-only), and nobody has the database open, it is read as a file that can't change.
+pub(crate) fn open(path: &Path, patience: Duration, notices: &Notices) -> Result<Database> {
+    let error = match reader(path, Mode::Read, patience) {
+        Err(error) if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Io) => error,
+        other => return other,
+    };
+    if fs::metadata(path).is_err() || occupancy::of(path) != Occupancy::Free {
+        return Err(error);
+    }
+    let database = reader(path, Mode::Immutable, patience)?;
+    let log = with_ending(path, "-wal");
+    if fs::metadata(&log).is_ok_and(|log| log.len() > 0) {
+        tracing::warn!(log = %log.display(), "the history is read without its write-ahead log; rows in that are missing");
+        notices.lock().unwrap_or_else(PoisonError::into_inner).push(Notice::UnreadLog(log));
+    }
+    Ok(database)
+}
