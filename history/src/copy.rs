@@ -7,13 +7,18 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, backup::Backup};
+use rusqlite::{
+    Connection, Transaction, TransactionBehavior,
+    backup::{Backup, StepResult},
+};
 use tempfile::TempPath;
 
 use crate::error::{Error, Result};
 
-/// So many pages are copied before others get a turn.
+/// So many pages are copied before others get a turn, where copying keeps them from writing.
 const PAGES: i32 = 1024;
+/// After so many turns the rest is copied in one: each write of somebody else begins such a copy anew.
+const TURNS: usize = 1000;
 
 /// An empty private file beside `path` that nobody has open.
 pub(crate) fn private_file_beside(path: &Path) -> Result<TempPath> {
@@ -31,12 +36,37 @@ pub(crate) fn copy(from: &Connection, path: &Path) -> Result<TempPath> {
     let temporary = private_file_beside(path)?;
     let run = || -> rusqlite::Result<()> {
         let mut to = Connection::open(&temporary)?;
-        Backup::new(from, &mut to)?.run_to_completion(PAGES, Duration::from_millis(1), None)?;
+        copy_pages(from, &mut to)?;
         to.pragma_update_and_check(None, "journal_mode", "delete", |_| Ok(()))?;
         to.close().map_err(|(_, error)| error)
     };
     run().map_err(|error| Error::sqlite(path, error))?;
     Ok(temporary)
+}
+
+fn copy_pages(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
+    // With a write-ahead log a reader keeps nobody from writing, and what it sees stays as it is: no copy begins anew.
+    let snapshot = Transaction::new_unchecked(from, TransactionBehavior::Deferred)?;
+    let journal: String = snapshot.pragma_query_value(None, "journal_mode", |row| row.get(0))?;
+    let in_log = journal == "wal";
+    if in_log {
+        snapshot.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
+    }
+    let backup = Backup::new(&snapshot, to)?;
+    for turn in 0.. {
+        match backup.step(if in_log || turn >= TURNS { -1 } else { PAGES })? {
+            StepResult::Done => break,
+            StepResult::More => std::thread::sleep(Duration::from_millis(1)),
+            // It has waited as long as the connection's patience goes.
+            _ => {
+                return Err(rusqlite::Error::SqliteFailure(
+                    rusqlite::ffi::Error::new(rusqlite::ffi::SQLITE_BUSY),
+                    None,
+                ));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A name beside `path` that tells what the file is and when it was made; a number is added until it is free.

@@ -5,7 +5,7 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, config::DbConfig};
 
 use crate::{
     error::{Error, ErrorKind, Result},
@@ -50,10 +50,18 @@ impl Database {
             let conn = Connection::open_with_flags(&name, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             conn.busy_timeout(patience)?;
             conn.set_prepared_statement_cache_capacity(64);
+            // Closing the last connection writes the log into the file and removes it: not before the file is known to
+            // be well, see `trust`.
+            conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
             Ok(conn)
         };
         let conn = open().map_err(|error| Error::sqlite(path, error))?;
         Ok(Self { conn, path: path.into(), known: None })
+    }
+
+    /// The file has turned out to be a database: closing it may tidy up behind us.
+    pub(crate) fn trust(&self) -> rusqlite::Result<()> {
+        self.conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, false).map(drop)
     }
 
     /// The form of the database, read anew when anything in the schema changed.

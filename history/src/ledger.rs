@@ -115,6 +115,10 @@ impl<'a> Ledger<'a> {
     /// A prompt read from somewhere: claimed, folded in its place in time, or new. The owner may have written the text
     /// with the secrets that we replace.
     fn keyed(&self, raw: &str, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
+        if let Some(row) = self.repeated_use(prompt, at)? {
+            self.fold(row, prompt, at, submission)?;
+            return Ok((Recorded::Folded, row));
+        }
         let texts = [raw, prompt];
         for text in &texts[usize::from(raw == prompt)..] {
             let claimed = if self.shape.is_counted() {
@@ -129,14 +133,18 @@ impl<'a> Ledger<'a> {
         if let Some((row, before)) = self.before(at)?
             && before == prompt
         {
-            let unclaimed = self.unkeyed(row, at, submission, "origin = 2")?;
-            match unclaimed {
-                Some(id) => self.give_key(id, submission)?,
-                None => self.note(row, prompt, at, submission, Origin::Folded, None)?,
-            }
+            self.fold(row, prompt, at, submission)?;
             return Ok((Recorded::Folded, row));
         }
         self.write(prompt, at, submission)
+    }
+
+    /// A record for a submission that is the same as the one before it; the one that a live add made, if there is one.
+    fn fold(&self, row: i64, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<()> {
+        match self.unkeyed(row, at, submission, "origin = 2")? {
+            Some(id) => self.give_key(id, submission),
+            None => self.note(row, prompt, at, submission, Origin::Folded, None),
+        }
     }
 
     fn imported(&self, prompt: &str, at: i64, submission: &Submission, uses: i64) -> rusqlite::Result<(Recorded, i64)> {
@@ -224,16 +232,50 @@ impl<'a> Ledger<'a> {
         }
     }
 
+    /// Where prompts are unique, a row tells when it was used last and not when before. A repetition is looked for among
+    /// the records first, else it would claim a use that the owner counted for a later submission.
+    fn repeated_use(&self, prompt: &str, at: i64) -> rusqlite::Result<Option<i64>> {
+        if !self.shape.is_counted() {
+            return Ok(None);
+        }
+        let Some((row, before, time)) = self.record_before(at)? else { return Ok(None) };
+        if before != prompt {
+            return Ok(None);
+        }
+        let between = self.row_before(at)?.is_some_and(|(_, _, created_at)| created_at > time);
+        Ok((!between).then_some(row))
+    }
+
     /// The live addition that came last up to `at`.
     fn before(&self, at: i64) -> rusqlite::Result<Option<(i64, String)>> {
-        let sql = "SELECT id, CAST(prompt AS TEXT) FROM history
-                   WHERE created_at <= ? ORDER BY created_at DESC, id DESC LIMIT 16";
+        let row = self.row_before(at)?;
+        let record = if self.shape.is_counted() { self.record_before(at)? } else { None };
+        let later = match (row, record) {
+            (Some(row), Some(record)) if row.2 > record.2 => Some(row),
+            (row, record) => record.or(row),
+        };
+        Ok(later.map(|(id, prompt, _)| (id, prompt)))
+    }
+
+    fn record_before(&self, at: i64) -> rusqlite::Result<Option<(i64, String, i64)>> {
+        let sql = "SELECT h.id, CAST(h.prompt AS TEXT), s.at FROM watcher_submission s JOIN history h ON h.id = s.row
+                   WHERE s.at <= ? AND s.origin <> 3 ORDER BY s.at DESC, s.id DESC LIMIT 1";
+        self.conn
+            .prepare_cached(sql)?
+            .query_row([at], |found| Ok((found.get(0)?, found.get(1)?, found.get(2)?)))
+            .optional()
+    }
+
+    fn row_before(&self, at: i64) -> rusqlite::Result<Option<(i64, String, i64)>> {
+        // Bounded, since the write lock is held: a thousand imported prompts in between end the search for a repetition.
+        let sql = "SELECT id, CAST(prompt AS TEXT), created_at FROM history
+                   WHERE created_at <= ? ORDER BY created_at DESC, id DESC LIMIT 1000";
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query([at])?;
         while let Some(row) = rows.next()? {
             let id = row.get(0)?;
             if self.imported_from(id)?.is_none() {
-                return Ok(Some((id, row.get(1)?)));
+                return Ok(Some((id, row.get(1)?, row.get(2)?)));
             }
         }
         Ok(None)

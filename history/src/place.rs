@@ -79,7 +79,7 @@ pub(crate) fn set_journal(conn: &Connection, path: &Path) -> rusqlite::Result<()
     conn.pragma_update_and_check(None, "journal_mode", mode, |_| Ok(()))
 }
 
-/// NFS, 9p, FUSE, SMB, CIFS, SMB2, Ceph, AFS and VirtualBox's shared folders, as `statfs(2)` calls them.
+/// NFS, 9p, FUSE, SMB, CIFS, SMB2, Ceph, AFS and the shared folders of `VirtualBox`, as `statfs(2)` calls them.
 #[cfg(target_os = "linux")]
 const REMOTE: [u32; 9] =
     [0x6969, 0x0102_1997, 0x6573_5546, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x5346_414f, 0x786f_4256];

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::Connection;
+use rusqlite::{Connection, config::DbConfig, types::ToSqlOutput};
 
 use crate::{
     copy,
@@ -101,7 +101,7 @@ pub(crate) fn build_index(database: &mut Database, sql: &str) -> rusqlite::Resul
                 if replaces != Fts::Missing {
                     transaction.execute_batch("DROP TABLE history_fts")?;
                 }
-                transaction.execute_batch("ALTER TABLE watcher_fts RENAME TO history_fts")?;
+                rename_to_real(&transaction)?;
                 if !shape.triggers.insert {
                     schema::create_insert_trigger(&transaction)?;
                 }
@@ -119,27 +119,31 @@ fn index_slice(conn: &Connection, sql: &str, slice: &Slice) -> rusqlite::Result<
         conn.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)", [UNDER_CONSTRUCTION], |row| {
             row.get(0)
         })?;
-    let mut indexed = if begun { meta::get(conn, meta::INDEXED)? } else { None }.unwrap_or(i64::MIN);
+    let mut indexed: i64 = if begun { meta::get(conn, meta::INDEXED)? } else { None }.unwrap_or(i64::MIN);
     if !begun {
         conn.execute_batch(sql)?;
     }
-    let mut rows = conn.prepare_cached("SELECT id, prompt FROM history WHERE id > ? ORDER BY id LIMIT 200")?;
+    let mut select = conn.prepare_cached("SELECT id, prompt FROM history WHERE id > ? ORDER BY id")?;
     let mut insert = conn.prepare("INSERT INTO watcher_fts(rowid, prompt) VALUES (?, ?)")?;
-    loop {
-        let before = indexed;
-        let mut found = rows.query([indexed])?;
-        while let Some(row) = found.next()? {
-            indexed = row.get(0)?;
-            insert.execute((indexed, rusqlite::types::ToSqlOutput::Borrowed(row.get_ref(1)?)))?;
-        }
-        if indexed == before {
-            return Ok(true);
-        }
+    let mut rows = select.query([indexed])?;
+    while let Some(row) = rows.next()? {
+        indexed = row.get(0)?;
+        insert.execute((indexed, ToSqlOutput::Borrowed(row.get_ref(1)?)))?;
         if slice.is_over() {
             meta::set(conn, meta::INDEXED, indexed)?;
             return Ok(false);
         }
     }
+    Ok(true)
+}
+
+/// The owner's insert trigger names the index that is missing at this moment; SQLite's older way of renaming looks at
+/// the table alone.
+fn rename_to_real(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_LEGACY_ALTER_TABLE, true)?;
+    let renamed = conn.execute_batch("ALTER TABLE watcher_fts RENAME TO history_fts");
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_LEGACY_ALTER_TABLE, false)?;
+    renamed
 }
 
 fn drop_unfinished(conn: &Connection) -> rusqlite::Result<()> {

@@ -15,6 +15,7 @@ use crate::{
 pub(crate) fn reader(path: &Path, mode: Mode, patience: Duration) -> Result<Database> {
     let mut database = Database::open(path, mode, patience)?;
     let ready = database.conn.pragma_update(None, "query_only", true).and_then(|()| database.shape());
+    let ready = ready.and_then(|_| database.trust());
     ready.map_err(|error| database.error(error))?;
     Ok(database)
 }

@@ -13,7 +13,7 @@ use history::{Access, EntryKey, ErrorKind, HistoryStorage, OpenOptions, Scope, S
 use crate::child::{finish, start};
 
 fn filled(path: &Path, prompts: usize) {
-    let store = HistoryStorage::open(path).unwrap();
+    let store = options().open(path).unwrap();
     for number in 0..prompts {
         drop(store.add(format!("hello number {number} {}", "filler ".repeat(20)), None));
     }
@@ -36,9 +36,12 @@ fn h5_a_locked_database_is_an_error_and_never_moved() {
     assert_eq!(error.kind(), ErrorKind::Locked);
     assert_eq!(store.search("hello", &SearchOptions::new(5)).unwrap().entries().len(), 1, "reading goes on");
     assert_eq!(options().rebuild_if_corrupt(&path, |_| Ok(())).unwrap(), None);
-    other.execute_batch("COMMIT; PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE").unwrap();
-    drop(store);
     other.execute_batch("COMMIT").unwrap();
+    drop(store);
+    other.execute_batch("PRAGMA locking_mode=EXCLUSIVE; BEGIN EXCLUSIVE; COMMIT").unwrap();
+    assert_eq!(options().open(&path).unwrap_err().kind(), ErrorKind::Locked);
+    assert_eq!(options().rebuild_if_corrupt(&path, |_| Ok(())).unwrap_err().kind(), ErrorKind::Locked);
+    drop(other);
     let store = options().open(&path).unwrap();
     store.add("new", None).wait().unwrap();
 }
@@ -153,7 +156,11 @@ fn k43_noise_and_a_zeroed_header_are_moved_aside_and_rebuilt() {
             filled(&path, 300);
             spoil(&path, 0, &[0; 100]);
         } else {
-            std::fs::write(&path, (0..4096_u32).map(|n| (n * 2_654_435_761 >> 13) as u8).collect::<Vec<_>>()).unwrap();
+            std::fs::write(
+                &path,
+                (0..4096_u32).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[2]).collect::<Vec<_>>(),
+            )
+            .unwrap();
         }
         let before = std::fs::read(&path).unwrap();
         std::fs::write(dir.path().join("history.db-wal"), "old log").unwrap();
