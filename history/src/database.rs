@@ -83,6 +83,16 @@ impl Database {
         Ok((transaction, shape))
     }
 
+    /// Does long work whose loss would cost nothing but doing it again: with a write-ahead log, no commit of it waits for
+    /// the medium while others wait for the lock.
+    pub(crate) fn unhurried<T>(&mut self, work: impl FnOnce(&mut Self) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        let before: i64 = self.conn.pragma_query_value(None, "synchronous", |row| row.get(0))?;
+        self.conn.pragma_update(None, "synchronous", "normal")?;
+        let result = work(self);
+        self.conn.pragma_update(None, "synchronous", before)?;
+        result
+    }
+
     /// Whether SQLite opened the file for writing.
     pub(crate) fn is_writable(&mut self) -> Result<bool> {
         self.conn.is_readonly("main").map(|only| !only).map_err(|error| self.error(error))

@@ -5,7 +5,7 @@
 //! can be *claimed* by at most one submission with a key; a row that we wrote and that somebody else then writes too is
 //! taken away again. Nothing here starts or ends a transaction.
 
-use rusqlite::{Connection, OptionalExtension as _, params};
+use rusqlite::{Connection, OptionalExtension as _, params, types::ToSqlOutput};
 use sha2::{Digest as _, Sha256};
 
 use crate::{
@@ -508,20 +508,22 @@ impl<'a> Ledger<'a> {
         let mut rows = statement.query([seen])?;
         while let Some(row) = rows.next()? {
             let theirs: i64 = row.get(0)?;
-            let double = "SELECT h.id, s.id FROM history h JOIN watcher_submission s ON s.row = h.id AND s.origin = 0
-                          WHERE h.created_at BETWEEN ?1 - ?5 AND ?1 + ?5 AND h.prompt = ?2 AND h.id <> ?3
-                            AND (h.cwd IS ?4 OR h.cwd IS NULL OR ?4 IS NULL)
-                          ORDER BY abs(h.created_at - ?1), h.id LIMIT 1";
-            let (prompt, time, cwd) = (row.get_ref(1)?, row.get_ref(2)?, row.get_ref(3)?);
+            let prompt = String::from_utf8_lossy(row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default()).into_owned();
+            let redacted = self.guard.redact(&prompt).map_or_else(|| prompt.clone(), |(redacted, _)| redacted);
+            let double = "SELECT h.id, s.id FROM watcher_submission s CROSS JOIN history h ON h.id = s.row
+                          WHERE s.origin = 0 AND s.prompt_hash IN (?1, ?2) AND s.at BETWEEN ?3 - ?6 AND ?3 + ?6
+                            AND h.id <> ?4 AND (h.cwd IS ?5 OR h.cwd IS NULL OR ?5 IS NULL)
+                          ORDER BY abs(s.at - ?3), h.id LIMIT 1";
             let found: Option<(i64, i64)> = self
                 .conn
                 .prepare_cached(double)?
                 .query_row(
                     params![
-                        rusqlite::types::ToSqlOutput::Borrowed(time),
-                        rusqlite::types::ToSqlOutput::Borrowed(prompt),
+                        prompt_hash(&prompt),
+                        prompt_hash(&redacted),
+                        ToSqlOutput::Borrowed(row.get_ref(2)?),
                         theirs,
-                        rusqlite::types::ToSqlOutput::Borrowed(cwd),
+                        ToSqlOutput::Borrowed(row.get_ref(3)?),
                         WINDOW
                     ],
                     |row| Ok((row.get(0)?, row.get(1)?)),

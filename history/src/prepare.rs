@@ -86,6 +86,10 @@ fn first_contact(database: &mut Database, now: i64) -> Result<Option<Notice>> {
 /// Builds a full-text index beside the history, in slices, and puts it in its place when it is complete: others see no
 /// index or all of it. An index that stood there is replaced.
 pub(crate) fn build_index(database: &mut Database, sql: &str) -> rusqlite::Result<()> {
+    database.unhurried(|database| build_in_slices(database, sql))
+}
+
+fn build_in_slices(database: &mut Database, sql: &str) -> rusqlite::Result<()> {
     let replaces = database.shape()?.fts;
     loop {
         let slice;

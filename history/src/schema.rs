@@ -56,6 +56,7 @@ CREATE INDEX IF NOT EXISTS watcher_submission_row ON watcher_submission(row);
 CREATE INDEX IF NOT EXISTS watcher_submission_at ON watcher_submission(at);
 CREATE INDEX IF NOT EXISTS watcher_submission_cwd ON watcher_submission(cwd, at) WHERE cwd IS NOT NULL;
 CREATE INDEX IF NOT EXISTS watcher_submission_session ON watcher_submission(session, at) WHERE session IS NOT NULL;
+CREATE INDEX IF NOT EXISTS watcher_submission_ours ON watcher_submission(prompt_hash, at) WHERE origin = 0;
 CREATE TABLE IF NOT EXISTS watcher_import(first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 ";
 

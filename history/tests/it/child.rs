@@ -1,5 +1,7 @@
 //! The other end of tests with several processes: this test binary, started again with one job.
 
+#![allow(clippy::print_stdout, reason = "a child tells its parent what it has done on standard output")]
+
 use std::process::{Child, Command, Stdio};
 
 use history::{HistoryStorage, Import, SearchOptions};
@@ -16,6 +18,11 @@ pub(crate) fn start(job: &str, argument: &std::path::Path) -> Command {
 pub(crate) fn finish(child: Child) {
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+/// What the import tests import.
+pub(crate) fn numbered_lines(count: usize) -> String {
+    (0..count).fold(String::new(), |lines, number| lines + &format!("imported line {number}\n"))
 }
 
 #[test]
@@ -42,7 +49,7 @@ fn does_its_job() {
         }
         ["import"] => {
             let store = HistoryStorage::open(&path).unwrap();
-            let lines: String = (0..200_000).map(|number| format!("imported line {number}\n")).collect();
+            let lines = numbered_lines(200_000);
             let source = Import::lines("lines", lines.as_bytes());
             store.import(source, |sum| println!("\nacknowledged {}", sum.added)).unwrap();
         }
@@ -54,8 +61,8 @@ fn does_its_job() {
             std::io::stdin().read_line(&mut String::new()).unwrap();
         }
         ["hold-open"] => {
-            let _connection = history::rusqlite::Connection::open(&path).unwrap();
-            _connection.query_row("SELECT 1", [], |_| Ok(())).unwrap();
+            let connection = history::rusqlite::Connection::open(&path).unwrap();
+            connection.query_row("SELECT 1", [], |_| Ok(())).unwrap();
             println!("\nready");
             std::io::stdin().read_line(&mut String::new()).unwrap();
         }

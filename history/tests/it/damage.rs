@@ -186,15 +186,10 @@ fn h5_what_is_readable_in_a_corrupt_database_is_kept_and_claimed() {
     let path = dir.path().join("history.db");
     {
         let store = HistoryStorage::open(&path).unwrap();
-        let import: String = (0..300)
-            .map(|n| {
-                format!(
-                    "{{\"prompt\":\"hello number {n} {}\",\"created_at\":{}}}\n",
-                    "filler ".repeat(20),
-                    1_600_000_000 + n
-                )
-            })
-            .collect();
+        let filler = "filler ".repeat(20);
+        let import = (0..300).fold(String::new(), |lines, n| {
+            lines + &format!("{{\"prompt\":\"hello number {n} {filler}\",\"created_at\":{}}}\n", 1_600_000_000 + n)
+        });
         store.import(history::Import::json_lines("x", import.as_bytes()), |_| ()).unwrap();
         store.add("only here", None).wait().unwrap();
         store.close().unwrap();

@@ -4,7 +4,7 @@ use std::io::{BufRead as _, BufReader};
 
 use history::{HistoryStorage, Import, Scope, rusqlite};
 
-use crate::child::{finish, start};
+use crate::child::{finish, numbered_lines, start};
 
 fn count(path: &std::path::Path) -> i64 {
     let conn = rusqlite::Connection::open(path).unwrap();
@@ -83,7 +83,7 @@ fn h5_kill_9_in_the_middle_of_a_bulk_import_leaves_a_whole_database_and_the_impo
     }
     let store = HistoryStorage::open(&path).unwrap();
     let before = count(&path);
-    let lines: String = (0..20_000).map(|number| format!("imported line {number}\n")).collect();
+    let lines = numbered_lines(20_000);
     let sum = store.import(Import::lines("lines", lines.as_bytes()), |_| ()).unwrap();
     assert_eq!(sum.read, 20_000);
     assert_eq!(sum.known + sum.added, 20_000);
@@ -98,7 +98,9 @@ fn h2_two_stores_in_two_processes_lose_nothing() {
     let store = HistoryStorage::open(&path).unwrap();
     let children: Vec<_> = (0..8).map(|number| start(&format!("add {number}"), &path).spawn().unwrap()).collect();
     let pending: Vec<_> = (100..200).map(|number| store.add(format!("prompt number{number}"), None)).collect();
-    pending.into_iter().for_each(|pending| drop(pending.wait().unwrap()));
+    for pending in pending {
+        pending.wait().unwrap();
+    }
     children.into_iter().for_each(finish);
     assert_eq!(count(&path), 108);
 }

@@ -46,10 +46,10 @@ fn run(path: &Path) -> Result<(), String> {
 
 fn step(db: &Path, stores: &mut HashMap<String, HistoryStorage>, op: &Value) -> Result<Value, history::Error> {
     let name = op["store"].as_str().unwrap_or("main");
-    if op["op"] == "reopen" {
-        if let Some(store) = stores.remove(name) {
-            store.close()?;
-        }
+    if op["op"] == "reopen"
+        && let Some(store) = stores.remove(name)
+    {
+        store.close()?;
     }
     if !stores.contains_key(name) {
         stores.insert(name.to_owned(), HistoryStorage::open(db)?);
