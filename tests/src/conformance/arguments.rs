@@ -55,6 +55,11 @@ impl Arguments {
         Ok(PathBuf::from(self.text(n)?))
     }
 
+    pub(super) fn maybe_bool(&self, n: usize) -> Result<Option<bool>, Failure> {
+        let Some(arg) = self.maybe(n) else { return Ok(None) };
+        arg.view().bool().map(Some).ok_or_else(|| Failure::input(format!("argument {n} is neither true nor false")))
+    }
+
     pub(super) fn integer(&self, n: usize) -> Result<i64, Failure> {
         let number = self.json(n)?.view().integer();
         number.ok_or_else(|| Failure::input(format!("argument {n} is no whole number")))

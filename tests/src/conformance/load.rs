@@ -1,8 +1,12 @@
 //! `open` and `context`: what the reading API sees in a session file.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use session_core::{Context, EntryId, Header, Json, Leaf, Session, TitleSlot, Usage, quote};
+use session_core::storage::FileSessionStorage;
+use session_core::{
+    BlobStore, Context, EntryId, Header, Json, JsonText, Leaf, Session, SystemClock, TitleSlot, Usage, quote,
+};
 
 use super::answer::{Object, Outcome, array};
 use super::{Failure, text};
@@ -43,14 +47,17 @@ pub(super) fn context(command: Json<'_>) -> Outcome {
 }
 
 fn read(command: Json<'_>) -> Result<Session, Failure> {
-    Ok(Session::read(Path::new(&*text(command, "file")?))?)
+    let session = Session::read(Path::new(&*text(command, "file")?))?;
+    let Some(blobs) = command.get("blobs").and_then(Json::text) else { return Ok(session) };
+    let storage = Arc::new(FileSessionStorage::new());
+    Ok(session.with_blobs(BlobStore::new(storage, Path::new(&*blobs), Arc::new(SystemClock))))
 }
 
 /// The header after migration; where there is a title slot, its title and source stand in place of the header's.
 fn header(header: Option<&Header>, slot: Option<&TitleSlot>) -> String {
     let Some(header) = header else { return "null".to_owned() };
     let migrated = String::from_utf8_lossy(&header.migrated()).into_owned();
-    let (Some(slot), Ok(json)) = (slot, session_core::JsonText::parse(&migrated)) else { return migrated };
+    let (Some(slot), Ok(json)) = (slot, JsonText::parse(&migrated)) else { return migrated };
     let mut shown = Object::new();
     for member in json.view().members() {
         let key = member.key();

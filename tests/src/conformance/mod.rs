@@ -8,6 +8,7 @@ mod arguments;
 mod files;
 mod history;
 mod load;
+mod manager;
 pub mod script;
 
 use std::panic::{self, AssertUnwindSafe};

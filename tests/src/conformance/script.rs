@@ -4,11 +4,11 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use session_core::{AgentDir, Environment, Json};
+use session_core::{AgentDir, Environment, Host, Json, JsonText, SessionManager, TerminalId};
 
 use super::answer::{Object, Outcome, array};
 use super::arguments::{Arguments, Names};
-use super::{Failure, files, member, text};
+use super::{Failure, files, manager, member, text};
 
 /// The name of each script's directory begins so; letters and digits follow.
 pub const ROOT_PREFIX: &str = "script";
@@ -33,8 +33,8 @@ pub(super) fn run(script: Json<'_>) -> Outcome {
 /// The state of a script.
 struct Machine {
     names: Names,
-    agent: AgentDir,
-    environment: Environment,
+    host: Host,
+    managers: HashMap<String, SessionManager>,
 }
 
 impl Machine {
@@ -46,10 +46,12 @@ impl Machine {
             environment = environment.with_variable(variable.key().as_ref(), value);
         }
         for file in script.get("setup").and_then(|setup| setup.get("files")).into_iter().flat_map(Json::members) {
-            let content = session_core::JsonText::parse(&names.expand(file.value)?)?;
+            let content = JsonText::parse(&names.expand(file.value)?)?;
             files::write(&root.join(&*file.key()), &content.view().text().unwrap_or_default())?;
         }
-        Ok(Self { names, agent: AgentDir::at(root.join("agent"))?, environment })
+        let terminal = TerminalId::detect(None, &environment);
+        let host = Host::new(AgentDir::at(root.join("agent"))?, environment).with_terminal(terminal);
+        Ok(Self { names, host, managers: HashMap::new() })
     }
 
     /// One operation. That it fails is its result; only a script that cannot be read is an error.
@@ -57,11 +59,7 @@ impl Machine {
         let name = text(op, "op")?;
         let args = Arguments::read(op.get("args"), &self.names)?;
         let manager = op.get("m").and_then(Json::text).unwrap_or("main".into());
-        let outcome = match files::run(&name, &args, &self.agent) {
-            Some(outcome) => outcome,
-            None => self.call(&manager, &name, &args),
-        };
-        Ok(match outcome {
+        Ok(match self.run(&name, &args, &manager) {
             Ok(value) => {
                 if let Some(name) = op.get("as").and_then(Json::text) {
                     self.names.saved.insert(name.into_owned(), value.clone());
@@ -72,8 +70,17 @@ impl Machine {
         })
     }
 
-    fn call(&mut self, _manager: &str, name: &str, _args: &Arguments) -> Outcome {
-        let _ = &self.environment;
-        Err(Failure::input(format!("there is no operation {name}")))
+    fn run(&mut self, op: &str, args: &Arguments, name: &str) -> Outcome {
+        if let Some(outcome) = files::run(op, args, self.host.agent()) {
+            return outcome;
+        }
+        if let Some(made) = manager::make(op, args, &self.host) {
+            let made = made?;
+            let file = manager::file(&made);
+            self.managers.insert(name.to_owned(), made);
+            return Ok(file);
+        }
+        let manager = self.managers.get_mut(name);
+        manager::call(op, args, manager.ok_or_else(|| Failure::input(format!("there is no manager {name}")))?)
     }
 }
