@@ -5,6 +5,7 @@
 
 mod answer;
 mod arguments;
+mod catalog;
 mod files;
 mod history;
 mod load;
@@ -38,6 +39,9 @@ fn run(command: &str) -> Outcome {
         "context" => load::context(command),
         "script" => script::run(member(command, "script")?),
         "history" => history::run(command),
+        "list" => catalog::list(command),
+        "recent" => catalog::recent(command),
+        "resolve" => catalog::resolve(command),
         other => Err(Failure::input(format!("there is no command {other}"))),
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde_json::Value;
-use session_core::{Entry, Leaf, Role, Session};
+use session_core::{AgentDir, CacheMode, Catalog, Entry, Environment, Leaf, Session};
 
 fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("data/corpus").join(name)
@@ -65,15 +65,17 @@ fn large_session() {
         assert!((stated - sum).abs() <= 1e-9 * stated.abs().max(1.0), "{name}: want {stated}, got {sum}");
     }
 
-    let header = session.header().unwrap();
-    let listed = &stated["list"];
-    assert_eq!(listed["id"], header.id().as_str());
-    assert_eq!(listed["cwd"], header.cwd().unwrap());
-    assert_eq!(listed["title"], serde_json::to_value(session.name().unwrap()).unwrap());
-    assert_eq!(listed["parent"], serde_json::to_value(header.parent_session()).unwrap());
-    assert_eq!(listed["created"], header.timestamp().unwrap().to_string());
-    let messages = context.messages();
-    let user = messages.iter().find(|message| message.view().role() == Role::User).unwrap();
-    assert_eq!(listed["messageCount"], session.entries().filter(|entry| entry.kind_name() == "message").count());
-    assert_eq!(listed["firstMessage"], user.view().text(" "));
+    // R3
+    let agent = AgentDir::at(path.parent().unwrap()).unwrap();
+    let catalog = Catalog::new(agent, Environment::new("/")).with_cache(CacheMode::Off);
+    let listing = catalog.list(None, path.parent()).unwrap();
+    let [listed] = &listing.sessions[..] else { panic!("one session is listed") };
+    let stated = &stated["list"];
+    assert_eq!(stated["id"], listed.id().as_str());
+    assert_eq!(stated["cwd"], listed.cwd());
+    assert_eq!(stated["title"], serde_json::to_value(listed.title()).unwrap());
+    assert_eq!(stated["parent"], serde_json::to_value(listed.parent_session()).unwrap());
+    assert_eq!(stated["created"], listed.created().unwrap().to_string());
+    assert_eq!(stated["messageCount"], listed.message_count().unwrap());
+    assert_eq!(stated["firstMessage"], listed.first_message());
 }

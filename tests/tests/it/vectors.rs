@@ -35,6 +35,12 @@ fn history() {
 }
 
 #[test]
+fn catalog() {
+    // D5, R1, R3, R4
+    judge(Kind::Catalog, 14);
+}
+
+#[test]
 fn the_driver_answers_line_by_line_and_goes_on_after_an_error() {
     let mut driver =
         Command::new(env!("CARGO_BIN_EXE_conformance")).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
