@@ -18,6 +18,7 @@ pub(super) fn make(op: &str, args: &Arguments, host: &Host) -> Option<Result<Ses
         Ok(Some(match op {
             "create" => SessionManager::create(host, &args.path(0)?, dir(1)?.as_deref())?,
             "open" => SessionManager::open(host, &args.path(0)?, dir(1)?.as_deref())?,
+            "continueRecent" => SessionManager::continue_recent(host, &args.path(0)?, dir(1)?.as_deref())?,
             "forkFrom" => SessionManager::fork_from(host, &args.path(0)?, &args.path(1)?, dir(2)?.as_deref())?,
             "inMemory" => SessionManager::in_memory(host, &args.path(0)?)?,
             _ => return Ok(None),

@@ -29,6 +29,12 @@ fn load() {
 }
 
 #[test]
+fn scripts() {
+    // D3, D9a, D10, F5–F9, L3–L7, T1–T9a, W1–W10, R5, P1–P4
+    judge(Kind::Scripts, 93);
+}
+
+#[test]
 fn history() {
     // H1–H4, H6
     judge(Kind::History, 22);
