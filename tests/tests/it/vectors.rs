@@ -46,6 +46,42 @@ fn catalog() {
     judge(Kind::Catalog, 14);
 }
 
+/// A judge that lets a wrong answer pass proves nothing: whatever is changed in an answer must be found.
+#[test]
+fn changed_answers_are_found() {
+    for (kind, right, wrong, least) in [
+        (Kind::Load, r#""role":"user""#, r#""role":"usex""#, 200),
+        (Kind::Load, r#""offset":"#, r#""offset":1"#, 70),
+        (Kind::Scripts, r#"\"parentId\":\""#, r#"\"parentId\":\"x"#, 50),
+        (Kind::History, r#""prompt":""#, r#""prompt":"x"#, 20),
+        (Kind::Catalog, r#""path":""#, r#""path":"x"#, 14),
+    ] {
+        let mut changed = 0;
+        let verdict = kind.judge(&root(), &mut |command| {
+            let answer = answer(command);
+            let tampered = answer.replace(right, wrong);
+            changed += usize::from(answer != tampered);
+            tampered
+        });
+        let failed = verdict.unwrap().failures.len();
+        // Not all: a key that an expectation lacks is not compared.
+        assert!(failed >= least, "{kind:?} {right}: {changed} answers were changed, {failed} vectors failed");
+    }
+}
+
+#[test]
+fn a_reader_that_writes_is_found() {
+    let verdict = Kind::Load.judge(&root(), &mut |command| {
+        let command_json = session_core::JsonText::parse(command).unwrap();
+        let file = command_json.view().get("file").and_then(session_core::Json::text).unwrap();
+        let answer = answer(command);
+        std::fs::write(Path::new(&*file).with_extension("lock"), "").unwrap();
+        answer
+    });
+    let verdict = verdict.unwrap();
+    assert_eq!(verdict.failures.len(), verdict.ran);
+}
+
 #[test]
 fn the_driver_answers_line_by_line_and_goes_on_after_an_error() {
     let mut driver =
