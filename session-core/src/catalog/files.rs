@@ -50,8 +50,8 @@ impl Files {
         for dir in &files.dirs {
             let items = storage.read_dir(dir)?.unwrap_or_default();
             match level {
-                Level::In => take_files(items, &mut paths, &mut files.problems),
-                Level::Below => below(storage, dir, items, &mut paths, &mut files.problems)?,
+                Level::In => take_files(&items, &mut paths, &mut files.problems),
+                Level::Below => below(storage, dir, &items, &mut paths, &mut files.problems)?,
             }
         }
         for (path, stat) in paths.iter().zip(parallel::map(&paths, |path| storage.stat(path))) {
@@ -104,15 +104,15 @@ pub(super) fn is_session_name(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "jsonl")
 }
 
-fn take_files(items: Vec<DirItem>, paths: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
+fn take_files(items: &[DirItem], paths: &mut Vec<PathBuf>, problems: &mut Vec<Problem>) {
     for DirItem { path, kind } in items {
-        if !is_session_name(&path) {
+        if !is_session_name(path) {
             continue;
         }
         match kind {
-            Some(FileKind::File) => paths.push(path),
-            Some(_) => problems.push(Problem::new(ProblemKind::NotAFile, &path)),
-            None => problems.push(Problem::new(ProblemKind::DanglingLink, &path)),
+            Some(FileKind::File) => paths.push(path.clone()),
+            Some(_) => problems.push(Problem::new(ProblemKind::NotAFile, path)),
+            None => problems.push(Problem::new(ProblemKind::DanglingLink, path)),
         }
     }
 }
@@ -121,12 +121,12 @@ fn take_files(items: Vec<DirItem>, paths: &mut Vec<PathBuf>, problems: &mut Vec<
 fn below(
     storage: &dyn SessionStorage,
     dir: &Path,
-    items: Vec<DirItem>,
+    items: &[DirItem],
     paths: &mut Vec<PathBuf>,
     problems: &mut Vec<Problem>,
 ) -> Result<()> {
     let mut seen: HashSet<FileIdentity> = storage.identity(dir)?.into_iter().collect();
-    let mut levels = vec![subdirectories(&items)];
+    let mut levels = vec![subdirectories(items)];
     while let Some(level) = levels.last_mut() {
         let Some(dir) = level.pop() else {
             levels.pop();
@@ -143,7 +143,7 @@ fn below(
                 if levels.len() < DEEPEST {
                     levels.push(subdirectories(&items));
                 }
-                take_files(items, paths, problems);
+                take_files(&items, paths, problems);
             }
             Err(error) => problems.push(Problem::unreadable(&dir, error)),
         }

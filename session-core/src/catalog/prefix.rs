@@ -10,7 +10,7 @@ use crate::source::WINDOW;
 use crate::storage::{Stat, StorageReader};
 
 /// How much of the beginning is kept.
-const KEPT: u64 = WINDOW as u64;
+const KEPT: usize = WINDOW;
 
 #[derive(Debug)]
 pub(super) struct Prefix {
@@ -34,7 +34,7 @@ impl Prefix {
     pub(super) fn grow(&self, end: u64) -> Result<()> {
         let mut view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
         let View { head, .. } = &mut *view;
-        let (start, wanted) = (head.len(), end.min(KEPT) as usize);
+        let (start, wanted) = (head.len(), clipped(end));
         if wanted > start {
             head.resize(wanted, 0);
             let read = self.file.read_at(start as u64, &mut head[start..]);
@@ -46,6 +46,11 @@ impl Prefix {
     }
 }
 
+/// How much of the beginning up to `end` is kept.
+fn clipped(end: u64) -> usize {
+    usize::try_from(end).unwrap_or(KEPT).min(KEPT)
+}
+
 impl StorageReader for Prefix {
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<usize> {
         let view = self.view.lock().unwrap_or_else(PoisonError::into_inner);
@@ -55,7 +60,7 @@ impl StorageReader for Prefix {
         let kept = head.len().min(room);
         buffer[..kept].copy_from_slice(&head[..kept]);
         // A head that is shorter than what is kept ends where the file does.
-        if kept == room || view.head.len() < view.end.min(KEPT) as usize {
+        if kept == room || view.head.len() < view.clipped(end) {
             return Ok(kept);
         }
         drop(view);
@@ -81,18 +86,20 @@ mod tests {
     proptest! {
         #[test]
         fn property_reads_as_a_file_that_ends_there(
-            len in 0_u64..600_000, ends in proptest::collection::vec(0_u64..600_000, 1..4),
-            offset in 0_u64..600_000, wanted in 0_usize..600_000,
+            len in 0_usize..600_000, ends in proptest::collection::vec(0_usize..600_000, 1..4),
+            offset in 0_usize..600_000, wanted in 0_usize..600_000,
         ) {
             let storage = MemorySessionStorage::new();
-            let text: String = (0..len).map(|n| char::from(b'a' + (n % 23) as u8)).collect();
+            let text: String = ('a'..='w').cycle().take(len).collect();
             storage.write_text(Path::new("/x"), &text).unwrap();
             let prefix = Prefix::of(storage.open_reader(Path::new("/x")).unwrap());
-            ends.iter().for_each(|end| prefix.grow(*end).unwrap());
-            let end = (*ends.iter().max().unwrap()).min(len);
+            for end in &ends {
+                prefix.grow(*end as u64).unwrap();
+            }
+            let end = ends.into_iter().max().unwrap().min(len);
             let mut buffer = vec![0; wanted];
-            let read = prefix.read_at(offset, &mut buffer).unwrap();
-            let want = text.as_bytes().get(offset as usize..end as usize).unwrap_or_default();
+            let read = prefix.read_at(offset as u64, &mut buffer).unwrap();
+            let want = text.as_bytes().get(offset..end).unwrap_or_default();
             prop_assert_eq!(&buffer[..read], &want[..want.len().min(wanted)]);
         }
     }

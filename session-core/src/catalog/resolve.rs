@@ -1,6 +1,6 @@
 //! From what a person typed to a session `[R4]`. Never guesses: what fits several sessions is an error that lists them.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use super::cwd::SameCwd;
@@ -155,8 +155,8 @@ impl Candidate {
 /// The others, and those that fit: of each id the first, which is the newest.
 fn take(candidates: Vec<Candidate>, fits: impl Fn(&Candidate) -> bool) -> (Vec<Candidate>, Vec<Candidate>) {
     let (fitting, others): (Vec<_>, Vec<_>) = candidates.into_iter().partition(|one| fits(one));
-    let mut seen: HashMap<SessionId, ()> = HashMap::new();
-    let fitting = fitting.into_iter().filter(|one| seen.insert(one.facts.id.clone(), ()).is_none()).collect();
+    let mut seen: HashSet<SessionId> = HashSet::new();
+    let fitting = fitting.into_iter().filter(|one| seen.insert(one.facts.id.clone())).collect();
     (others, fitting)
 }
 

@@ -47,10 +47,8 @@ impl Scan<'_> {
     /// Looks into one file.
     pub(super) fn file(&self, file: &SessionFile) -> Scanned {
         match self.cache.get(&file.path, &file.stat) {
-            Some(Outcome::Broken(kind)) => self.known(file, Err(Problem::new(*kind, &file.path))),
-            Some(Outcome::Session(facts)) if self.is_enough(facts, file.stat.len) => {
-                self.known(file, Ok(facts.clone()))
-            }
+            Some(Outcome::Broken(kind)) => known(file, Err(Problem::new(*kind, &file.path))),
+            Some(Outcome::Session(facts)) if self.is_enough(facts, file.stat.len) => known(file, Ok(facts.clone())),
             _ => self.read(file),
         }
     }
@@ -69,20 +67,15 @@ impl Scan<'_> {
         match self.depth {
             ListDepth::Header => Depth::Header,
             ListDepth::Name if title.and_then(name::first_line).is_some() => Depth::Header,
-            ListDepth::Name => Depth::Prompt,
-            ListDepth::Prefix => Depth::Prompt,
-            ListDepth::Bounded if len > LARGE => Depth::Prompt,
-            ListDepth::Bounded | ListDepth::Whole => Depth::Whole,
+            ListDepth::Bounded if len <= LARGE => Depth::Whole,
+            ListDepth::Name | ListDepth::Prefix | ListDepth::Bounded => Depth::Prompt,
+            ListDepth::Whole => Depth::Whole,
         }
-    }
-
-    fn known(&self, file: &SessionFile, found: Result<Facts, Problem>) -> Scanned {
-        Scanned { file: file.clone(), found, is_news: false }
     }
 
     fn read(&self, file: &SessionFile) -> Scanned {
         if file.stat.len == 0 {
-            return self.known(file, Err(Problem::new(ProblemKind::Empty, &file.path)));
+            return known(file, Err(Problem::new(ProblemKind::Empty, &file.path)));
         }
         let mut file = file.clone();
         let path = file.path.clone();
@@ -111,6 +104,10 @@ impl Scan<'_> {
         }
         Ok(facts)
     }
+}
+
+fn known(file: &SessionFile, found: Result<Facts, Problem>) -> Scanned {
+    Scanned { file: file.clone(), found, is_news: false }
 }
 
 fn unreadable(path: &Path, error: crate::Error) -> Problem {

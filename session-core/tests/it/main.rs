@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod blobs;
+mod catalog;
 mod child;
 mod collect;
 mod dying;
