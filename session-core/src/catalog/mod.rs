@@ -131,7 +131,7 @@ impl Catalog {
     /// The newest sessions in `dir`, at most `limit`; files of which something is wrong do not count, those met on the way
     /// are reported `[R1]`. A directory that does not exist has none.
     ///
-    /// Of each file the first 4096 bytes are read, and more only while they do not give a name: 16 MiB at most for a header,
+    /// Of each file the first 4096 bytes are read, and more only while they do not give a name: 4 MiB at most for a header,
     /// 1 MiB for a first prompt.
     ///
     /// # Errors

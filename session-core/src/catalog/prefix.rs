@@ -15,6 +15,8 @@ const KEPT: usize = WINDOW;
 #[derive(Debug)]
 pub(super) struct Prefix {
     file: Box<dyn StorageReader>,
+    /// What the file was when it was opened.
+    stat: Stat,
     view: Mutex<View>,
 }
 
@@ -26,8 +28,14 @@ struct View {
 
 impl Prefix {
     /// An empty beginning of `file`.
-    pub(super) fn of(file: Box<dyn StorageReader>) -> Self {
-        Self { file, view: Mutex::new(View { head: Vec::new(), end: 0 }) }
+    pub(super) fn of(file: Box<dyn StorageReader>) -> Result<Self> {
+        let stat = file.stat()?;
+        Ok(Self { file, stat, view: Mutex::new(View { head: Vec::new(), end: 0 }) })
+    }
+
+    /// What the whole file was when it was opened.
+    pub(super) fn whole(&self) -> &Stat {
+        &self.stat
     }
 
     /// Moves the end on to `end`.
@@ -60,7 +68,7 @@ impl StorageReader for Prefix {
         let kept = head.len().min(room);
         buffer[..kept].copy_from_slice(&head[..kept]);
         // A head that is shorter than what is kept ends where the file does.
-        if kept == room || view.head.len() < view.clipped(end) {
+        if kept == room || view.head.len() < clipped(view.end) {
             return Ok(kept);
         }
         drop(view);
@@ -92,7 +100,7 @@ mod tests {
             let storage = MemorySessionStorage::new();
             let text: String = ('a'..='w').cycle().take(len).collect();
             storage.write_text(Path::new("/x"), &text).unwrap();
-            let prefix = Prefix::of(storage.open_reader(Path::new("/x")).unwrap());
+            let prefix = Prefix::of(storage.open_reader(Path::new("/x")).unwrap()).unwrap();
             for end in &ends {
                 prefix.grow(*end as u64).unwrap();
             }
@@ -101,6 +109,7 @@ mod tests {
             let read = prefix.read_at(offset as u64, &mut buffer).unwrap();
             let want = text.as_bytes().get(offset..end).unwrap_or_default();
             prop_assert_eq!(&buffer[..read], &want[..want.len().min(wanted)]);
+            prop_assert_eq!(prefix.stat().unwrap().len, end as u64);
         }
     }
 }

@@ -19,7 +19,7 @@ pub struct Problem {
 pub enum ProblemKind {
     /// The file has no content.
     Empty,
-    /// Nothing in it is valid: its first object is no session header, or there is none `[L2]`.
+    /// Nothing in it is valid: its first object is no session header, or there is none in its first 4 MiB `[L2]`.
     NoHeader,
     /// A directory, device or pipe.
     NotAFile,

@@ -24,8 +24,8 @@ const FIRST: u64 = 4096;
 const FIRST_OF_WHOLE: u64 = 64 * 1024;
 /// How much further each next step goes.
 const STEP: u64 = 16;
-/// How far a header is looked for: a header may be as long as the reader takes one.
-const HEADER_WITHIN: u64 = 16 * 1024 * 1024;
+/// How far a header is looked for.
+const HEADER_WITHIN: u64 = 4 * 1024 * 1024;
 /// How far the first prompt is looked for.
 const PROMPT_WITHIN: u64 = 1024 * 1024;
 
@@ -34,7 +34,6 @@ const PROMPT_WITHIN: u64 = 1024 * 1024;
 pub(super) struct Reading {
     session: Session,
     prefix: Arc<Prefix>,
-    stat: Stat,
     /// How far it was read.
     end: u64,
     /// The first entry that was not looked at for a prompt yet.
@@ -45,16 +44,14 @@ pub(super) struct Reading {
 
 impl Reading {
     pub(super) fn open(storage: &Arc<dyn SessionStorage>, path: &Path) -> Result<Self> {
-        let file = storage.open_reader(path)?;
-        let stat = file.stat()?;
-        let prefix = Arc::new(Prefix::of(file));
+        let prefix = Arc::new(Prefix::of(storage.open_reader(path)?)?);
         let session = Session::unread(Arc::clone(storage), path, prefix.clone());
-        Ok(Self { session, prefix, stat, end: 0, next: 0, prompt: None, depth: Depth::Header })
+        Ok(Self { session, prefix, end: 0, next: 0, prompt: None, depth: Depth::Header })
     }
 
     /// What the file was when it was opened.
     pub(super) fn stat(&self) -> &Stat {
-        &self.stat
+        self.prefix.whole()
     }
 
     /// Reads until the header is there.
@@ -67,7 +64,7 @@ impl Reading {
             if self.session.loaded.invalid || self.is_at_end() || self.end >= HEADER_WITHIN {
                 return Err(self.no_header());
             }
-            self.read_to((self.end * STEP).max(first))?;
+            self.read_to((self.end * STEP).clamp(first, HEADER_WITHIN))?;
         }
     }
 
@@ -85,7 +82,7 @@ impl Reading {
     /// Reads the whole file.
     pub(super) fn read_all(&mut self) -> Result<()> {
         if !self.is_at_end() {
-            self.read_to(self.stat.len)?;
+            self.read_to(self.stat().len)?;
         }
         self.look_for_prompt()?;
         self.depth = Depth::Whole;
@@ -93,16 +90,16 @@ impl Reading {
     }
 
     fn no_header(&self) -> Problem {
-        let kind = if self.stat.len == 0 { ProblemKind::Empty } else { ProblemKind::NoHeader };
+        let kind = if self.stat().len == 0 { ProblemKind::Empty } else { ProblemKind::NoHeader };
         Problem::new(kind, self.session.path().unwrap_or(Path::new("")))
     }
 
     fn is_at_end(&self) -> bool {
-        self.end >= self.stat.len
+        self.end >= self.stat().len
     }
 
     fn read_to(&mut self, end: u64) -> Result<()> {
-        self.end = end.min(self.stat.len);
+        self.end = end.min(self.stat().len);
         self.prefix.grow(self.end)?;
         if self.is_at_end() {
             self.session.loaded.read_on(self.prefix.as_ref())
