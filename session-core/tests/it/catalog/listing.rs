@@ -135,7 +135,7 @@ fn k32_each_session_once_through_links_and_loops() {
     assert_eq!(listing.sessions[0].path(), path, "the name that is no link");
     for spelling in [".", "./", "--w--/.", "--link--"] {
         let dir = place.sessions("").join(spelling);
-        let want = if spelling.starts_with('-') { 1 } else { 0 };
+        let want = usize::from(spelling.starts_with('-'));
         assert_eq!(place.catalog().list(None, Some(&dir)).unwrap().sessions.len(), want, "{spelling}");
     }
     assert_eq!(place.catalog().all_subagents().unwrap().sessions.len(), 0);
