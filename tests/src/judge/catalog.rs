@@ -14,8 +14,11 @@ pub(super) fn check(vector: &Vector, driver: &mut Driver<'_>, work: &Path) -> Re
     lay_out(vector, work)?;
     let mut expect = vector.document.clone();
     super::script::expand(&mut expect);
-    let wanted = vector.items("expect");
-    for (n, (call, want)) in vector.items("calls").iter().zip(wanted).enumerate() {
+    let (calls, wanted) = (vector.items("calls"), vector.items("expect"));
+    if calls.len() != wanted.len() {
+        return Err(format!("{} calls, {} expectations", calls.len(), wanted.len()));
+    }
+    for (n, (call, want)) in calls.iter().zip(wanted).enumerate() {
         let answer = driver(&command(vector, *call, work));
         let mut got = Document::parse(&answer)?;
         for value in got.values_mut() {
@@ -80,7 +83,7 @@ fn check_answer(want: &Document, wanted: Node, got: &Document, at: &str) -> Resu
     }
     let Value::Array(rows) = want.at(wanted) else { return check_row(want, wanted, got, answer, at) };
     let results = got.items(answer);
-    if rows.len() != results.len() {
+    if !matches!(got.at(answer), Value::Array(_)) || rows.len() != results.len() {
         let paths = |document: &Document, rows: &[Node]| {
             let path = |row: &Node| document.get(*row, "path").map(|path| document.shown(path)).unwrap_or_default();
             rows.iter().map(path).collect::<Vec<_>>().join(", ")

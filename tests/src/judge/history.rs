@@ -36,7 +36,7 @@ fn check_rows(want: &Document, wanted: Node, got: &Document, result: Node, at: &
     }
     let Value::Array(rows) = want.at(wanted) else { return Ok(()) };
     let results = got.items(result);
-    if rows.len() != results.len() {
+    if !matches!(got.at(result), Value::Array(_)) || rows.len() != results.len() {
         return Err(format!("{at}: want {}, got {}", want.shown(wanted), got.shown(result)));
     }
     for (n, (row, result)) in rows.iter().zip(results).enumerate() {

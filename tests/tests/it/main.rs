@@ -6,5 +6,4 @@ mod blob_crash;
 mod catalog;
 mod corpus;
 mod pointers;
-mod readme;
 mod vectors;
