@@ -18,6 +18,9 @@ pub(super) struct Names {
     pub(super) saved: HashMap<String, String>,
 }
 
+/// Texts may be joined from texts that are; each level takes a stack frame, so there is an end to it.
+const MOST_JOINS: u8 = 32;
+
 /// The arguments of one operation.
 #[derive(Debug)]
 pub(super) struct Arguments(Vec<Option<JsonText>>);
@@ -75,12 +78,17 @@ enum Open<'j> {
 impl Names {
     /// `value` with everything written out that stands for something else. What does not keeps its spelling.
     pub(super) fn expand(&self, value: Json<'_>) -> Result<String, Failure> {
+        self.expand_within(value, 0)
+    }
+
+    /// The same, inside so many texts that are joined.
+    fn expand_within(&self, value: Json<'_>, joins: u8) -> Result<String, Failure> {
         let mut out = String::new();
         let mut open: Vec<Open<'_>> = Vec::new();
         let mut next = Some(value);
         loop {
             if let Some(value) = next.take() {
-                open.extend(self.write(value, &mut out)?);
+                open.extend(self.write(value, joins, &mut out)?);
             }
             let Some(innermost) = open.last_mut() else { return Ok(out) };
             let comma = if out.ends_with(['{', '[']) { "" } else { "," };
@@ -110,7 +118,7 @@ impl Names {
     }
 
     /// Writes a value; of an object or array that stands for itself only its opening bracket.
-    fn write<'j>(&self, value: Json<'j>, out: &mut String) -> Result<Option<Open<'j>>, Failure> {
+    fn write<'j>(&self, value: Json<'j>, joins: u8, out: &mut String) -> Result<Option<Open<'j>>, Failure> {
         use session_core::JsonKind::{Array, Object, Text};
         let spelled = || String::from_utf8_lossy(value.raw());
         match value.kind() {
@@ -120,7 +128,7 @@ impl Names {
                 return Ok(Some(Open::Array(value.items())));
             }
             Object => {
-                let Some(text) = self.special(value)? else {
+                let Some(text) = self.special(value, joins)? else {
                     out.push('{');
                     return Ok(Some(Open::Object(value.members())));
                 };
@@ -144,17 +152,20 @@ impl Names {
     }
 
     /// `{"$b64": n}`, `{"$repeat": [text, n]}` and `{"$join": [value, …]}` as texts.
-    fn special(&self, value: Json<'_>) -> Result<Option<String>, Failure> {
+    fn special(&self, value: Json<'_>, joins: u8) -> Result<Option<String>, Failure> {
         let Some(first) = value.members().next() else { return Ok(None) };
         let count = |number: Option<Json<'_>>| {
             let count = number.and_then(Json::integer).and_then(|count| usize::try_from(count).ok());
             count.ok_or_else(|| Failure::input(format!("{value:?} has no count")))
         };
         let inside = |part: Json<'_>| {
-            let text = self.expand(part)?;
+            let text = self.expand_within(part, joins + 1)?;
             let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).map(str::to_owned);
             inside.ok_or_else(|| Failure::input(format!("{part:?} is no text")))
         };
+        if joins > MOST_JOINS {
+            return Err(Failure::input("too many joins inside each other"));
+        }
         let text = match &*first.key() {
             "$b64" => base64_text(count(Some(first.value))?),
             "$repeat" => {
@@ -198,7 +209,8 @@ mod tests {
             let value = JsonText::parse(value).unwrap();
             assert_eq!(names.expand(value.view()).unwrap(), want);
         }
-        for wrong in [r#""$b""#, r#"{"$join":[1]}"#, r#"{"$repeat":["a",-1]}"#] {
+        let deep = format!("{}1{}", r#"{"$join":["#.repeat(10_000), "]}".repeat(10_000));
+        for wrong in [&*deep, r#""$b""#, r#"{"$join":[1]}"#, r#"{"$repeat":["a",-1]}"#] {
             assert!(names.expand(JsonText::parse(wrong).unwrap().view()).is_err());
         }
     }
