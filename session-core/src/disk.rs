@@ -264,6 +264,11 @@ impl Disk {
         synced
     }
 
+    /// Returns when the file's name is on the medium.
+    pub(crate) fn sync_name(&self) -> Result<()> {
+        self.path.parent().map_or(Ok(()), |dir| self.storage.sync_dir(dir))
+    }
+
     /// Replaces the file by one in which the given ranges are changed and every other byte is as it was `[W4, F6]`. With the
     /// lock held, after [`refresh`](Self::refresh). A crash at any instant leaves the old or the new file, whole; when this
     /// returns the new one survives a power cut. The modification time stays `[F6a]`.

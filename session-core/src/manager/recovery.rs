@@ -1,5 +1,7 @@
 //! Getting to the disk: the first write, flushing, recovering, closing `[W2, W3, W5, W5a]`.
 
+use std::sync::Arc;
+
 use super::{Notice, SessionManager, State, WhatIsThere, lines_to_write, range_in_file};
 use crate::disk::{Disk, held_elsewhere, write_whole};
 use crate::error::{Error, ErrorKind, Result};
@@ -34,8 +36,23 @@ impl SessionManager {
         let mut lines = vec![self.header().raw().to_vec()];
         let entries: Vec<Index> = self.session.log().indices().collect();
         lines.extend(lines_to_write(&self.session, &entries, &self.host.blobs())?);
-        write_whole(self.host.storage.as_ref(), &self.file, None, &lines)?;
-        self.attach()
+        match write_whole(self.host.storage.as_ref(), &self.file, None, &lines) {
+            // An earlier try put the file in place and failed afterwards.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists && self.is_own_file() => {
+                self.attach()?;
+                self.on_disk(|manager, disk| {
+                    manager.write_unwritten(disk)?;
+                    disk.sync_name()
+                })
+            }
+            written => written.and_then(|()| self.attach()),
+        }
+    }
+
+    /// Whether this session's file stands at its path already: nobody else knows its id.
+    fn is_own_file(&self) -> bool {
+        let read = Session::read_from(Arc::clone(&self.host.storage), &self.file);
+        read.is_ok_and(|session| session.header().is_some_and(|header| header.id() == self.id()))
     }
 
     fn state_is(&self, what: WhatIsThere) -> bool {

@@ -5,5 +5,6 @@
 mod blob_crash;
 mod catalog;
 mod corpus;
+mod manager_faults;
 mod pointers;
 mod vectors;
