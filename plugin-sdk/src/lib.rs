@@ -1,1 +1,52 @@
 //! For extension authors: state that follows the branch, messages to the model, lifecycle.
+//!
+//! Everything begins with an [`Extension`] and works on a [`SessionWriter`]: a `SessionManager`, or a [`LiveSession`] when
+//! listeners should hear what happens.
+//!
+//! * [`State`]: typed state with a schema version. Saved only when it differs from what is in force on this branch, never
+//!   read from another branch, upgraded by functions of yours; data of a newer version is an error with the data in hand.
+//! * [`Fold`]: state computed from the entries of the path, with snapshots.
+//! * [`MessageDraft`]: messages to the model, checked before anything is written.
+//! * [`LiveSession`]: events for listeners, whose failures never touch what is stored.
+//! * [`Subscription`]: what other processes append.
+//! * [`put_blob`] and [`get_blob`]: what is too large for a state. Texts of tools belong into the session's artifacts
+//!   (`SessionManager::save_artifact`).
+//! * [`testing`]: a fake session; a test of an extension is five lines.
+//!
+//! # What other programs see
+//!
+//! A state is a `custom` entry: `{"type":"custom",…,"customType":"todo","data":…,"schemaVersion":2}`. `data` is plain JSON;
+//! programs that know no `schemaVersion` ignore it. In a TypeScript extension of the same family:
+//!
+//! ```ts
+//! const entry = ctx.sessionManager.getBranch().findLast(e => e.type === "custom" && e.customType === "todo");
+//! pi.appendEntry("todo", { items: [...entry.data.items, "milk"] });   // read back here as version 0
+//! ```
+
+mod blob;
+mod error;
+mod extension;
+mod finite;
+mod fold;
+mod listener;
+mod live;
+mod message;
+mod same;
+mod state;
+mod stored;
+mod subscription;
+pub mod testing;
+mod value;
+mod writer;
+
+pub use blob::{BlobRef, get_blob, put_blob};
+pub use error::{BoxError, Error, ErrorKind, Result};
+pub use extension::{Extension, MAX_NAME_BYTES};
+pub use fold::{Fold, Folded, SNAPSHOT_EVERY, Step};
+pub use listener::{Event, Failure, Handle, LONGEST_CHAIN, ListenerFailure, Opening};
+pub use live::LiveSession;
+pub use message::{Attribution, Content, MessageDraft};
+pub use state::{Record, Saved, State, Version};
+pub use subscription::{Subscription, Update};
+pub use value::{MAX_STATE_BYTES, Numbers};
+pub use writer::SessionWriter;

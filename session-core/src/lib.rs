@@ -26,6 +26,7 @@ mod message;
 mod migrate;
 mod persist;
 mod pointer;
+mod reader;
 mod salvage;
 mod scan;
 mod session;
@@ -60,6 +61,7 @@ pub use manager::{
 pub use message::{Block, Blocks, Message, Role};
 pub use persist::{MAX_TEXT_UNITS, persist};
 pub use pointer::{Pointer, PointerChange, Pointers, StoredPointer};
+pub use reader::EntryReader;
 pub use session::{Entry, Leaf, Session};
 pub use terminal::{TerminalId, stdin_terminal};
 pub use tree::TreeNode;

@@ -401,6 +401,12 @@ pub(crate) struct Payloads<'s> {
     lines: Lines<'s>,
 }
 
+impl AsRef<Session> for Session {
+    fn as_ref(&self) -> &Session {
+        self
+    }
+}
+
 /// An entry's JSON, and what was found wrong while it was read.
 #[derive(Debug, Default)]
 pub(crate) struct Payload {
@@ -533,13 +539,26 @@ impl<'s> Entry<'s> {
         self.session.log().is_superseded(self.index)
     }
 
+    /// Whether the entry stands in a file. Before the session's first write, in memory, and after a failed write it does not.
+    pub fn is_written(self) -> bool {
+        !self.session.log().is_unwritten(self.index)
+    }
+
+    pub(crate) fn is_of(self, session: &Session) -> bool {
+        std::ptr::eq(self.session, session)
+    }
+
     /// The whole entry as JSON, older versions migrated, blob references resolved where the session has
     /// [blobs](Session::with_blobs).
     ///
     /// # Errors
     /// [`ErrorKind::NotJson`] when the payload is no JSON, [`ErrorKind::Changed`] when the file no longer holds it.
     pub fn json(self) -> Result<JsonText> {
-        let payload = self.session.payloads().read(self.index)?;
+        self.json_through(&mut self.session.payloads())
+    }
+
+    pub(crate) fn json_through(self, payloads: &mut Payloads<'_>) -> Result<JsonText> {
+        let payload = payloads.read(self.index)?;
         payload.json.ok_or_else(|| {
             let error = Error::new(ErrorKind::NotJson, "the entry's payload is no JSON").on_entry(self.id().into());
             let error = if let Some(path) = self.session.path() { error.at(path) } else { error };

@@ -75,10 +75,13 @@ impl<'a> Lines<'a> {
                 .map_err(|_| Error::new(ErrorKind::TooLarge, "the entry does not fit in memory"))?;
             // Not cleared: what is there is overwritten, or cut off below.
             self.window.resize(wanted.max(WINDOW), 0);
-            self.window_start = offset;
+            // Whoever walks from a leaf to the root asks for what stands before: then the window ends with it.
+            let behind = offset < self.window_start;
+            self.window_start = if behind { (offset + len).saturating_sub(self.window.len() as u64) } else { offset };
+            let wanted = (offset - self.window_start) as usize + wanted;
             let mut filled = 0;
             while filled < wanted {
-                match file.read_at(offset + filled as u64, &mut self.window[filled..])? {
+                match file.read_at(self.window_start + filled as u64, &mut self.window[filled..])? {
                     0 => break,
                     n => filled += n,
                 }
