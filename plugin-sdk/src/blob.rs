@@ -37,7 +37,8 @@ impl<'de> Deserialize<'de> for BlobRef {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let hash = BlobHash::parse_reference(&text);
-        hash.map(Self).ok_or_else(|| serde::de::Error::custom("no reference to a blob: `blob:sha256:` and 64 hex digits"))
+        hash.map(Self)
+            .ok_or_else(|| serde::de::Error::custom("no reference to a blob: `blob:sha256:` and 64 hex digits"))
     }
 }
 

@@ -85,8 +85,9 @@ impl Error {
         self
     }
 
-    pub(crate) fn caused_by(mut self, source: impl Into<Arc<dyn std::error::Error + Send + Sync>>) -> Self {
-        self.0.source = Some(source.into());
+    /// What a function of the author's failed with.
+    pub(crate) fn caused_by(mut self, source: BoxError) -> Self {
+        self.0.source = Some(Arc::from(source));
         self
     }
 

@@ -1,10 +1,12 @@
-//! Finds numbers that JSON can't hold before they are written: serde_json turns NaN and infinities into `null` without a word.
+//! Finds numbers that JSON can't hold before they are written: `serde_json` turns NaN and infinities into `null` without a word.
 //!
 //! A serializer that writes nothing and knows where it is. What JSON text shows by itself is `value`'s to check.
 
 use std::fmt::{self, Display};
 
 use serde::ser::{self, Serialize};
+
+use crate::place::Place;
 
 /// Why a value can't be written: what and where.
 #[derive(Debug)]
@@ -29,38 +31,24 @@ pub(crate) fn check<T: Serialize + ?Sized>(value: &T) -> Result<(), NotFinite> {
     value.serialize(&mut Checker::default())
 }
 
-/// The path to the value at hand, as a JSON pointer.
 #[derive(Default)]
 struct Checker {
-    path: Vec<Step>,
-}
-
-enum Step {
-    Key(String),
-    Index(usize),
+    place: Place,
 }
 
 impl Checker {
-    fn within<T: Serialize + ?Sized>(&mut self, step: Step, value: &T) -> Result<(), NotFinite> {
-        self.path.push(step);
+    fn within<T: Serialize + ?Sized>(&mut self, step: impl Into<String>, value: &T) -> Result<(), NotFinite> {
+        self.place.enter(step);
         value.serialize(&mut *self)?;
-        self.path.pop();
+        self.place.leave();
         Ok(())
     }
 
-    fn number(&self, finite: bool, value: impl Display) -> Result<(), NotFinite> {
-        if finite {
+    fn number(&self, is_finite: bool, value: impl Display) -> Result<(), NotFinite> {
+        if is_finite {
             return Ok(());
         }
-        let mut at = String::new();
-        for step in &self.path {
-            match step {
-                Step::Key(key) => at.push_str(&format!("/{}", key.replace('~', "~0").replace('/', "~1"))),
-                Step::Index(index) => at.push_str(&format!("/{index}")),
-            }
-        }
-        let at = if at.is_empty() { "the value".to_owned() } else { at };
-        Err(NotFinite(format!("{at} is {value}, which JSON can't hold; use an Option or a text for it")))
+        Err(NotFinite(format!("{} is {value}, which JSON can't hold; use an Option or a text for it", self.place)))
     }
 }
 
@@ -79,11 +67,11 @@ impl<'c> Inside<'c> {
     fn item<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), NotFinite> {
         let index = self.index;
         self.index += 1;
-        self.checker.within(Step::Index(index), value)
+        self.checker.within(index.to_string(), value)
     }
 
     fn field<T: Serialize + ?Sized>(&mut self, key: &str, value: &T) -> Result<(), NotFinite> {
-        self.checker.within(Step::Key(key.to_owned()), value)
+        self.checker.within(key, value)
     }
 }
 
@@ -148,7 +136,7 @@ impl<'c> ser::Serializer for &'c mut Checker {
         variant: &'static str,
         value: &T,
     ) -> Result<(), NotFinite> {
-        self.within(Step::Key(variant.to_owned()), value)
+        self.within(variant, value)
     }
 
     fn serialize_seq(self, _: Option<usize>) -> Result<Inside<'c>, NotFinite> {
@@ -251,7 +239,7 @@ impl ser::SerializeMap for Inside<'_> {
 
     fn serialize_value<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), NotFinite> {
         let key = std::mem::take(&mut self.key);
-        self.checker.within(Step::Key(key), value)
+        self.checker.within(key, value)
     }
 
     fn end(self) -> Result<(), NotFinite> {

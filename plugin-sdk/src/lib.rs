@@ -31,6 +31,7 @@ mod fold;
 mod listener;
 mod live;
 mod message;
+mod place;
 mod same;
 mod state;
 mod stored;

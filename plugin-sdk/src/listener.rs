@@ -83,7 +83,9 @@ impl fmt::Display for ListenerFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.failure {
             Failure::Error(error) => write!(f, "the listener {} failed: {error}", self.listener),
-            Failure::Panic(message) => write!(f, "the listener {} panicked and is not called again: {message}", self.listener),
+            Failure::Panic(message) => {
+                write!(f, "the listener {} panicked and is not called again: {message}", self.listener)
+            }
         }
     }
 }
@@ -180,7 +182,10 @@ impl Listeners {
 impl fmt::Debug for Listeners {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<&str> = self.registered.iter().map(|registered| registered.name.as_str()).collect();
-        f.debug_struct("Listeners").field("registered", &names).field("failures", &self.failures).finish_non_exhaustive()
+        f.debug_struct("Listeners")
+            .field("registered", &names)
+            .field("failures", &self.failures)
+            .finish_non_exhaustive()
     }
 }
 
@@ -197,7 +202,8 @@ impl Ours {
                 waiting.push_back(event_of(session, id));
             }
             Err(error) => {
-                if let Some(id) = error.entry().filter(|id| session.entry(id.as_str()).is_some_and(|e| !e.is_written())) {
+                if let Some(id) = error.entry().filter(|id| session.entry(id.as_str()).is_some_and(|e| !e.is_written()))
+                {
                     self.appended.insert(id.clone());
                     self.unwritten.push(id.clone());
                 }
@@ -243,7 +249,9 @@ impl Handle<'_> {
 
     fn append(&mut self, append: impl FnOnce(&mut SessionManager) -> session_core::Result<EntryId>) -> Result<EntryId> {
         if *self.appends == LONGEST_CHAIN {
-            let message = format!("listeners appended {LONGEST_CHAIN} entries because of one call: they may be answering each other");
+            let message = format!(
+                "listeners appended {LONGEST_CHAIN} entries because of one call: they may be answering each other"
+            );
             return Err(Error::new(ErrorKind::ChainTooLong, message));
         }
         *self.appends += 1;

@@ -7,7 +7,8 @@
 use std::path::{Path, PathBuf};
 
 use session_core::{
-    CompactionEntry, CustomMessageEntry, EntryId, Forked, Host, JsonText, NameSource, Session, SessionInitEntry, SessionManager,
+    CompactionEntry, CustomMessageEntry, EntryId, Forked, Host, JsonText, NameSource, Session, SessionInitEntry,
+    SessionManager,
 };
 
 use crate::error::{BoxError, Result as OwnResult};
@@ -302,7 +303,12 @@ impl SessionWriter for LiveSession {
         self.manager.host()
     }
 
-    fn append_custom(&mut self, custom_type: &str, data: Option<&JsonText>, version: Option<u32>) -> OwnResult<EntryId> {
+    fn append_custom(
+        &mut self,
+        custom_type: &str,
+        data: Option<&JsonText>,
+        version: Option<u32>,
+    ) -> OwnResult<EntryId> {
         Ok(self.append_custom_entry(custom_type, data, version)?)
     }
 

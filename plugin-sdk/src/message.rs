@@ -212,12 +212,16 @@ fn check_block(block: Json<'_>) -> Result<()> {
         Some("text") => Err(invalid("a text block has a text `text`")),
         Some("image") => {
             let mime_type = text("mimeType").unwrap_or_default();
-            if !mime_type.strip_prefix("image/").is_some_and(|kind| !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_graphic())) {
+            if !mime_type
+                .strip_prefix("image/")
+                .is_some_and(|kind| !kind.is_empty() && kind.bytes().all(|b| b.is_ascii_graphic()))
+            {
                 return Err(invalid("an image has a `mimeType` such as `image/png`"));
             }
             let data = text("data").unwrap_or_default();
             // Any other spelling of base64 would stay inline, and be cut as a text when it is long.
-            let is_image = !data.is_empty() && (BlobHash::parse_reference(&data).is_some() || STANDARD.decode(data.as_bytes()).is_ok());
+            let is_image = !data.is_empty()
+                && (BlobHash::parse_reference(&data).is_some() || STANDARD.decode(data.as_bytes()).is_ok());
             if !is_image {
                 return Err(invalid("an image has `data` in padded base64, or a reference to a blob"));
             }

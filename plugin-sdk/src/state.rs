@@ -29,7 +29,11 @@ impl Version {
     /// From a number in a file; `1.0` is 1, since programs that rewrite files spell numbers their way.
     pub(crate) fn from_number(number: f64) -> Option<Self> {
         let fits = number.fract() == 0.0 && (0.0..=f64::from(u32::MAX)).contains(&number);
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be a whole number in range")]
+        #[allow(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            reason = "checked to be a whole number in range"
+        )]
         fits.then_some(Self(number as u32))
     }
 
@@ -156,7 +160,8 @@ impl<T: Serialize + DeserializeOwned> State<T> {
         F: Fn(Old) -> Result<New, BoxError> + Send + Sync + 'static,
     {
         if from >= self.version {
-            let message = format!("an upgrade from version {from} leads nowhere: the current version is {}", self.version);
+            let message =
+                format!("an upgrade from version {from} leads nowhere: the current version is {}", self.version);
             return Err(Error::new(ErrorKind::InvalidInput, message));
         }
         let upgrade = move |data: &JsonText| Ok(value::to_json_of_any_size(&step(data.to()?)?)?);
@@ -338,14 +343,15 @@ impl<T: Serialize + DeserializeOwned> State<T> {
                 return Err(stored.error(ErrorKind::NoUpgrade, &message));
             };
             data = upgrade(&data).map_err(|error| {
-                let message = format!("the state {} could not be upgraded from version {version}: {error}", self.custom_type);
+                let message =
+                    format!("the state {} could not be upgraded from version {version}: {error}", self.custom_type);
                 stored.error(ErrorKind::UpgradeFailed, &message).caused_by(error)
             })?;
             version = version.next();
         }
         data.to().map(Some).map_err(|error| {
             let message = format!("the state {} is {error}", self.custom_type);
-            stored.error(ErrorKind::Malformed, &message).caused_by(error)
+            stored.error(ErrorKind::Malformed, &message)
         })
     }
 

@@ -49,7 +49,11 @@ impl Stored<'_> {
 }
 
 /// The entry, when it is a `custom` entry of this type. One that is no JSON is of no type.
-pub(crate) fn of_type<'s>(entry: Entry<'s>, custom_type: &str, reader: &mut EntryReader<'s>) -> Result<Option<Stored<'s>>> {
+pub(crate) fn of_type<'s>(
+    entry: Entry<'s>,
+    custom_type: &str,
+    reader: &mut EntryReader<'s>,
+) -> Result<Option<Stored<'s>>> {
     if entry.kind() != EntryKind::Custom {
         return Ok(None);
     }

@@ -117,7 +117,8 @@ impl Subscription {
     fn look_for(&mut self, is_wanted: impl Fn(&EntryId) -> bool) -> Result<Update> {
         let changes = self.follower.look(self.storage.as_ref(), &self.path, Slice::default())?;
         let seen = &mut self.seen;
-        let new = changes.entries().enumerate().filter(|(_, entry)| seen.insert(entry.id().clone()) && is_wanted(entry.id()));
+        let new =
+            changes.entries().enumerate().filter(|(_, entry)| seen.insert(entry.id().clone()) && is_wanted(entry.id()));
         let new = new.map(|(n, _)| n).collect();
         Ok(Update { changes, new })
     }

@@ -17,8 +17,8 @@ use std::sync::Arc;
 
 use session_core::storage::MemorySessionStorage;
 use session_core::{
-    AgentDir, Clock, CompactionEntry, CountingIds, CustomMessageEntry, EntryId, EntryKind, Environment, Host, Json, JsonText,
-    Leaf, ManualClock, Session, SessionManager, Timestamp, quote,
+    AgentDir, Clock, CompactionEntry, CountingIds, CustomMessageEntry, EntryId, EntryKind, Environment, Host, Json,
+    JsonText, Leaf, ManualClock, Session, SessionManager, Timestamp, quote,
 };
 
 use crate::error::Result;
@@ -77,18 +77,21 @@ impl FakeSession {
 
     /// The user says something.
     pub fn user(&mut self, text: &str) -> EntryId {
-        self.message("user", &quote(text))
+        self.message(&format!(r#""role":"user","content":{}"#, quote(text)))
     }
 
     /// The model answers.
     pub fn assistant(&mut self, text: &str) -> EntryId {
-        self.message("assistant", &format!(r#"[{{"type":"text","text":{}}}]"#, quote(text)))
+        const USAGE: &str = r#"{"input":1,"output":1,"cacheRead":0,"cacheWrite":0,"totalTokens":2,"cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}}"#;
+        let content = format!(r#"[{{"type":"text","text":{}}}]"#, quote(text));
+        let origin = r#""provider":"fake","model":"fake-1""#;
+        self.message(&format!(r#""role":"assistant","content":{content},{origin},"usage":{USAGE},"stopReason":"stop""#))
     }
 
-    fn message(&mut self, role: &str, content: &str) -> EntryId {
+    fn message(&mut self, fields: &str) -> EntryId {
         let time = self.clock.now().millis();
-        let json = format!(r#"{{"role":"{role}","content":{content},"timestamp":{time}}}"#);
-        expected(self.live.append_message(&expected(JsonText::parse(&json))))
+        let json = expected(JsonText::parse(&format!(r#"{{{fields},"timestamp":{time}}}"#)));
+        expected(self.live.append_message(&json))
     }
 
     /// Moves the leaf to an entry.

@@ -8,11 +8,12 @@ use session_core::{Json, JsonKind, JsonText, MAX_TEXT_UNITS};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::finite;
+use crate::place::Place;
 
 /// The most bytes of JSON that one state or the details of one message may have: 1 MB.
 pub const MAX_STATE_BYTES: usize = 1_000_000;
 
-/// The deepest nesting that serde_json reads.
+/// The deepest nesting that `serde_json` reads.
 const MAX_DEPTH: usize = 127;
 
 /// `Number.MAX_SAFE_INTEGER`: beyond it JavaScript reads some integers as their neighbours.
@@ -49,19 +50,18 @@ pub(crate) fn to_json<T: Serialize + ?Sized>(value: &T, numbers: Numbers) -> Res
 
 /// The JSON of a value, of which only the numbers were checked.
 pub(crate) fn to_json_of_any_size<T: Serialize + ?Sized>(value: &T) -> Result<JsonText> {
-    finite::check(value).map_err(|error| Error::new(ErrorKind::NotRepresentable, error.to_string()).caused_by(error))?;
-    JsonText::from_serialize(value)
-        .map_err(|error| Error::new(ErrorKind::NotRepresentable, error.to_string()).caused_by(error))
+    finite::check(value).map_err(|error| Error::new(ErrorKind::NotRepresentable, error.to_string()))?;
+    JsonText::from_serialize(value).map_err(|error| Error::new(ErrorKind::NotRepresentable, error.to_string()))
 }
 
 /// Checks that a JSON value is written as it is and can be read again.
 pub(crate) fn check(json: Json<'_>, numbers: Numbers) -> Result<()> {
-    Checker { numbers, path: Vec::new() }.value(json)
+    Checker { numbers, place: Place::default() }.value(json)
 }
 
 struct Checker {
     numbers: Numbers,
-    path: Vec<String>,
+    place: Place,
 }
 
 impl Checker {
@@ -73,21 +73,22 @@ impl Checker {
                 for member in json.members() {
                     let key = member.key().into_owned();
                     let left_out = NEVER_WRITTEN.contains(&key.as_str());
-                    self.path.push(key);
+                    self.place.enter(key);
                     if left_out {
-                        let message = "no program of this family writes a key of this name to a session: choose another";
+                        let message =
+                            "no program of this family writes a key of this name to a session: choose another";
                         return Err(self.error(ErrorKind::NotRepresentable, message));
                     }
                     self.value(member.value)?;
-                    self.path.pop();
+                    self.place.leave();
                 }
             }
             JsonKind::Array => {
                 self.depth()?;
                 for (index, item) in json.items().enumerate() {
-                    self.path.push(index.to_string());
+                    self.place.enter(index.to_string());
                     self.value(item)?;
-                    self.path.pop();
+                    self.place.leave();
                 }
             }
             JsonKind::Text if json.raw().len() > MAX_TEXT_UNITS => {
@@ -110,7 +111,7 @@ impl Checker {
     }
 
     fn depth(&self) -> Result<()> {
-        if self.path.len() < MAX_DEPTH {
+        if self.place.depth() < MAX_DEPTH {
             return Ok(());
         }
         let message = format!("nested deeper than {MAX_DEPTH} levels, which could not be read again");
@@ -118,8 +119,7 @@ impl Checker {
     }
 
     fn error(&self, kind: ErrorKind, message: &str) -> Error {
-        let path: String = self.path.iter().map(|step| format!("/{}", step.replace('~', "~0").replace('/', "~1"))).collect();
-        Error::new(kind, if path.is_empty() { message.to_owned() } else { format!("{path}: {message}") })
+        Error::new(kind, format!("{}: {message}", self.place))
     }
 }
 
@@ -141,7 +141,9 @@ mod tests {
         for safe in ["9007199254740991", "-9007199254740991", "1e300", "9007199254740994.0", "0.1"] {
             assert_eq!(kind_of(safe), None, "{safe}");
         }
-        for unsafe_integer in ["9007199254740992", "-9007199254740993", "18446744073709551615", "99999999999999999999999"] {
+        for unsafe_integer in
+            ["9007199254740992", "-9007199254740993", "18446744073709551615", "99999999999999999999999"]
+        {
             assert_eq!(kind_of(unsafe_integer), Some(ErrorKind::NotRepresentable), "{unsafe_integer}");
         }
         let error = check(JsonText::parse(r#"{"a/b":[0,9007199254740993]}"#).unwrap().view(), Numbers::JavaScript);

@@ -76,9 +76,10 @@ impl<'a> Lines<'a> {
             // Not cleared: what is there is overwritten, or cut off below.
             self.window.resize(wanted.max(WINDOW), 0);
             // Whoever walks from a leaf to the root asks for what stands before: then the window ends with it.
-            let behind = offset < self.window_start;
-            self.window_start = if behind { (offset + len).saturating_sub(self.window.len() as u64) } else { offset };
-            let wanted = (offset - self.window_start) as usize + wanted;
+            let room = if offset < self.window_start { self.window.len() - wanted } else { 0 };
+            let before = room.min(usize::try_from(offset).unwrap_or(usize::MAX));
+            self.window_start = offset - before as u64;
+            let wanted = before + wanted;
             let mut filled = 0;
             while filled < wanted {
                 match file.read_at(self.window_start + filled as u64, &mut self.window[filled..])? {

@@ -27,7 +27,8 @@ pub struct Forked {
 
 impl SessionManager {
     /// Forks the session: a new id, file and time, the same entries, `parentSession` = the old id, name and artifacts copied
-    /// `[T7]`. Written at once; the manager then works on the fork. In memory it does nothing and returns none.
+    /// `[T7]`. Written at once; the manager then works on the fork, its leaf where it was. In memory it does nothing and
+    /// returns none.
     ///
     /// # Errors
     /// What is owed to the old file and can't be written, and whatever prevents the new one: then the manager stays on the
@@ -48,7 +49,9 @@ impl SessionManager {
             own.copy_to(&artifacts(&fork.file)?)?;
         }
         let new = fork.file.clone();
+        let leaf = self.leaf_id().map(str::to_owned);
         self.switch_to(fork);
+        self.session.leaf = leaf.and_then(|leaf| self.session.log().find(&leaf));
         self.set_pointer();
         Ok(Some(Forked { old, new }))
     }

@@ -10,5 +10,6 @@ mod collect;
 mod dying;
 mod follow;
 mod persist;
+mod reader;
 mod storage;
 mod terminal;
