@@ -9,17 +9,23 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, config::
 
 use crate::{
     error::{Error, ErrorKind, Result},
+    occupancy::{self, Occupancy},
     schema::Shape,
+    slice::{Pace, Slice},
 };
 
 /// The first SQLite in which resetting the write-ahead log can't lose a transaction to a race.
 const OLDEST_SQLITE: i32 = 3_051_003;
+
+/// A store's writer and its reader.
+const CONNECTIONS: usize = 2;
 
 /// A connection and the form of the database as it last saw it.
 pub(crate) struct Database {
     pub(crate) conn: Connection,
     pub(crate) path: PathBuf,
     known: Option<(i64, Shape)>,
+    pace: Pace,
 }
 
 /// How a connection is meant.
@@ -56,7 +62,7 @@ impl Database {
             Ok(conn)
         };
         let conn = open().map_err(|error| Error::sqlite(path, error))?;
-        Ok(Self { conn, path: path.into(), known: None })
+        Ok(Self { conn, path: path.into(), known: None, pace: Pace::default() })
     }
 
     /// The file has turned out to be a database: closing it may tidy up behind us.
@@ -93,6 +99,17 @@ impl Database {
         result
     }
 
+    /// The gap after a slice.
+    pub(crate) fn rest(&mut self, slice: &Slice) {
+        let path = &self.path;
+        self.pace.rest(slice, || is_alone(path));
+    }
+
+    /// Whether nobody but this store has the database open, as far as can be told.
+    pub(crate) fn is_alone(&self) -> bool {
+        is_alone(&self.path)
+    }
+
     /// Whether SQLite opened the file for writing.
     pub(crate) fn is_writable(&mut self) -> Result<bool> {
         self.conn.is_readonly("main").map(|only| !only).map_err(|error| self.error(error))
@@ -101,6 +118,10 @@ impl Database {
     pub(crate) fn error(&self, error: rusqlite::Error) -> Error {
         Error::sqlite(&self.path, error)
     }
+}
+
+fn is_alone(path: &Path) -> bool {
+    occupancy::beside(path, CONNECTIONS) == Occupancy::Free
 }
 
 fn shape_of(conn: &Connection, known: &mut Option<(i64, Shape)>) -> rusqlite::Result<Shape> {

@@ -80,7 +80,7 @@ fn drop_tables(writer: &mut Writer) -> rusqlite::Result<Vec<String>> {
             }
             transaction.commit()?;
         }
-        slice.rest();
+        writer.database.rest(&slice);
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use rusqlite::{Connection, params};
+use rusqlite::params;
 
 use crate::{
     database::Database,
@@ -33,8 +33,8 @@ impl Deleted {
         self.sessions.iter().map(String::as_str)
     }
 
-    /// Whether the write-ahead log was emptied. It is not while another process reads: its old pages then keep the text
-    /// until that process is done and the log is written over.
+    /// Whether the write-ahead log was emptied. It is not while another process has the database open (or may have, where
+    /// that can't be told): its old pages then keep the text until the log is written over, or the last process closes.
     pub fn log_truncated(&self) -> bool {
         self.log_truncated
     }
@@ -87,7 +87,7 @@ fn remove(writer: &mut Writer, doomed: &[Doomed], deleted: &mut Deleted) -> Resu
     }
     let path = writer.database.path.clone();
     merge_index(&mut writer.database).map_err(|error| Error::sqlite(&path, error))?;
-    deleted.log_truncated = truncate_log(&writer.database.conn).map_err(|error| Error::sqlite(&path, error))?;
+    deleted.log_truncated = truncate_log(&writer.database).map_err(|error| Error::sqlite(&path, error))?;
     Ok(())
 }
 
@@ -139,12 +139,20 @@ fn merge_index(database: &mut Database) -> rusqlite::Result<()> {
             }
             transaction.commit()?;
         }
-        slice.rest();
+        database.rest(&slice);
     }
 }
 
-/// Empties the write-ahead log if nobody else needs it. True as well where there is no such log.
-fn truncate_log(conn: &Connection) -> rusqlite::Result<bool> {
+/// Empties the write-ahead log when no other process has the database open: on a shared one our checkpoints are passive.
+/// True as well where there is no such log.
+fn truncate_log(database: &Database) -> rusqlite::Result<bool> {
+    let conn = &database.conn;
+    if !database.is_alone() {
+        let (left, done): (i64, i64) =
+            conn.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |row| Ok((row.get(1)?, row.get(2)?)))?;
+        // Without a log both numbers are -1.
+        return Ok(left == -1 && done == -1);
+    }
     let patience: i64 = conn.pragma_query_value(None, "busy_timeout", |row| row.get(0))?;
     conn.pragma_update_and_check(None, "busy_timeout", 0, |_| Ok(()))?;
     let busy = conn.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, i64>(0));

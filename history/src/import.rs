@@ -230,7 +230,7 @@ pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming]) -> Result<(u
             }
             if first <= last { ledger.note_import(first, last) } else { Ok(()) }
         })?;
-        began.rest();
+        writer.database.rest(&began);
     }
     Ok((added, known))
 }

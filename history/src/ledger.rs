@@ -13,6 +13,7 @@ use crate::{
     guard::Guard,
     meta,
     schema::{Fts, Shape},
+    slice::Slice,
     submission::{Outcome, Recorded, Submission},
 };
 
@@ -495,11 +496,19 @@ impl<'a> Ledger<'a> {
     }
 
     /// What the owner wrote since the last time for submissions that we had written first: its row stays, ours goes.
-    pub(crate) fn yield_to_owner(&self) -> rusqlite::Result<()> {
-        if self.shape.is_counted() { self.yield_counts() } else { self.yield_rows() }
+    /// When there is too much for one slice, the answer is the row that it came to.
+    pub(crate) fn yield_to_owner(&self, slice: &Slice) -> rusqlite::Result<Option<i64>> {
+        if self.shape.is_counted() { self.yield_counts().map(|()| None) } else { self.yield_rows(slice) }
     }
 
-    fn yield_rows(&self) -> rusqlite::Result<()> {
+    fn yield_rows(&self, slice: &Slice) -> rusqlite::Result<Option<i64>> {
+        let any: bool = self
+            .conn
+            .prepare_cached("SELECT EXISTS (SELECT 1 FROM watcher_submission WHERE origin = 0)")?
+            .query_row([], |row| row.get(0))?;
+        if !any {
+            return Ok(None);
+        }
         let seen = meta::get(self.conn, meta::SEEN)?.unwrap_or(i64::MAX);
         let sql = "SELECT id, prompt, created_at, cwd FROM history h WHERE id > ?
                    AND NOT EXISTS (SELECT 1 FROM watcher_submission WHERE row = h.id)
@@ -538,8 +547,11 @@ impl<'a> Ledger<'a> {
                     .prepare_cached("UPDATE watcher_submission SET origin = 1 WHERE id = ?")?
                     .execute([submission])?;
             }
+            if slice.is_over() {
+                return Ok(Some(theirs));
+            }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn yield_counts(&self) -> rusqlite::Result<()> {

@@ -8,6 +8,20 @@
 //! - [`Submission`] is one prompt handed in; [`Pending`] is the answer that can be awaited or dropped.
 //! - [`Scope`] says which submissions a question is about; [`Entry`] is what comes back.
 //!
+//! # What survives
+//!
+//! An answer that was awaited survives `kill -9` and the loss of power; one that was dropped is written all the same, and
+//! [`close`](HistoryStorage::close) and dropping the store wait for it. Rows and the caller's own statements in
+//! [`apply`](HistoryStorage::apply) are committed together or not at all. Imports and index builds go in slices, each of
+//! them whole: cut short at any instant, they are gone on with.
+//!
+//! # What is not promised
+//!
+//! SQLite before 3.51.3 can lose a committed transaction when two connections reset the write-ahead log at the same
+//! moment. Ours is a later one (anything else is refused on open), and beside other processes our checkpoints only are
+//! passive; what the owner's own SQLite does in its process is beyond us. Times are seconds: of two programs that record
+//! the same prompt a minute apart, nobody can tell that it was one.
+//!
 //! It knows nothing of session files, command lines or async runtimes.
 //!
 //! ```

@@ -11,9 +11,14 @@ pub(crate) enum Occupancy {
     Unknown,
 }
 
-/// Asks `/proc` for every process that we may look into. The database file is private to its user, whose processes
-/// these are.
+/// Whether any process has a file open.
 pub(crate) fn of(path: &Path) -> Occupancy {
+    beside(path, 0)
+}
+
+/// Asks `/proc` for every process that we may look into, and passes over so many descriptors of this one. The database
+/// file is private to its user, whose processes these are.
+pub(crate) fn beside(path: &Path, mut ours: usize) -> Occupancy {
     let Ok(wanted) = fs::metadata(path) else { return Occupancy::Free };
     let Ok(processes) = fs::read_dir("/proc") else { return Occupancy::Unknown };
     if !Path::new("/proc/self/fd").is_dir() {
@@ -25,7 +30,12 @@ pub(crate) fn of(path: &Path) -> Occupancy {
         for descriptor in descriptors.flatten() {
             // `stat` through the link follows it to the open file itself, without opening it.
             let Ok(found) = fs::metadata(descriptor.path()) else { continue };
-            if (found.dev(), found.ino()) == (wanted.dev(), wanted.ino()) {
+            if (found.dev(), found.ino()) != (wanted.dev(), wanted.ino()) {
+                continue;
+            }
+            if id == std::process::id() && ours > 0 {
+                ours -= 1;
+            } else {
                 return Occupancy::HeldBy(id);
             }
         }

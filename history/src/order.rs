@@ -25,12 +25,17 @@ pub(crate) fn ordered_above(conn: &Connection, shape: &Shape) -> rusqlite::Resul
     else {
         return Ok(i64::MAX);
     };
-    let walked = walk(conn, Walked { seen, latest, disorder }, IN_PASSING)?;
+    let walked = walk(conn, Walked { seen, latest, disorder }, i64::MAX, IN_PASSING)?;
     Ok(walked.map_or(i64::MAX, |walked| walked.disorder))
 }
 
 /// Brings the stored numbers up to date inside the writer's transaction.
 pub(crate) fn advance(conn: &Connection, shape: &Shape) -> rusqlite::Result<()> {
+    advance_to(conn, shape, i64::MAX)
+}
+
+/// The same for the rows up to this one.
+pub(crate) fn advance_to(conn: &Connection, shape: &Shape, last: i64) -> rusqlite::Result<()> {
     if shape.form != Form::Plain {
         return Ok(());
     }
@@ -39,7 +44,7 @@ pub(crate) fn advance(conn: &Connection, shape: &Shape) -> rusqlite::Result<()> 
         latest: meta::get(conn, meta::LATEST)?.unwrap_or(i64::MIN),
         disorder: meta::get(conn, meta::DISORDER)?.unwrap_or(0),
     };
-    if let Some(after) = walk(conn, before, usize::MAX)? {
+    if let Some(after) = walk(conn, before, last, usize::MAX)? {
         store(conn, after)?;
     }
     Ok(())
@@ -61,12 +66,13 @@ pub(crate) fn store(conn: &Connection, walked: Walked) -> rusqlite::Result<()> {
 
 /// Looks at all rows; for use outside the write lock.
 pub(crate) fn walk_all(conn: &Connection) -> rusqlite::Result<Option<Walked>> {
-    walk(conn, Walked { seen: 0, latest: i64::MIN, disorder: 0 }, usize::MAX)
+    walk(conn, Walked { seen: 0, latest: i64::MIN, disorder: 0 }, i64::MAX, usize::MAX)
 }
 
-fn walk(conn: &Connection, mut from: Walked, at_most: usize) -> rusqlite::Result<Option<Walked>> {
-    let mut statement = conn.prepare_cached("SELECT id, created_at FROM history WHERE id > ? ORDER BY id")?;
-    let mut rows = statement.query([from.seen])?;
+fn walk(conn: &Connection, mut from: Walked, last: i64, at_most: usize) -> rusqlite::Result<Option<Walked>> {
+    let mut statement =
+        conn.prepare_cached("SELECT id, created_at FROM history WHERE id > ? AND id <= ? ORDER BY id")?;
+    let mut rows = statement.query([from.seen, last])?;
     let mut count = 0;
     while let Some(row) = rows.next()? {
         count += 1;

@@ -12,6 +12,20 @@ use crate::error::Result;
 /// Work that was queued to the writer. Dropping it changes nothing: the work is done all the same.
 ///
 /// It is a future that any executor can poll, and [`wait`](Self::wait) blocks without one.
+///
+/// ```
+/// # fn main() -> Result<(), history::Error> {
+/// # let dir = tempfile::tempdir().unwrap();
+/// # let store = history::HistoryStorage::open(dir.path().join("history.db"))?;
+/// let first = store.add("needed on disk", None);
+/// drop(store.add("will be written too", None));
+/// first.wait()?;
+/// async fn add(store: &history::HistoryStorage) -> Result<history::Outcome, history::Error> {
+///     store.add("from async code", None).await
+/// }
+/// # Ok(())
+/// # }
+/// ```
 pub struct Pending<T>(Arc<Slot<T>>);
 
 struct Slot<T> {

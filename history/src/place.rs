@@ -67,7 +67,11 @@ pub(crate) fn fill(conn: &Connection) -> rusqlite::Result<()> {
 /// Chooses the journal of a database that we create: the write-ahead log, except where shared memory between processes
 /// does not work.
 pub(crate) fn set_journal(conn: &Connection, path: &Path) -> rusqlite::Result<()> {
-    let mode = if is_remote(path) {
+    set_journal_for(conn, path, file_system_of(path))
+}
+
+fn set_journal_for(conn: &Connection, path: &Path, kind: Option<u32>) -> rusqlite::Result<()> {
+    let mode = if kind.is_some_and(is_remote) {
         tracing::warn!(
             history = %path.display(),
             "this file system can't hold a write-ahead log; the history gets a rollback journal and is slower"
@@ -80,19 +84,48 @@ pub(crate) fn set_journal(conn: &Connection, path: &Path) -> rusqlite::Result<()
 }
 
 /// NFS, 9p, FUSE, SMB, CIFS, SMB2, Ceph, AFS and the shared folders of `VirtualBox`, as `statfs(2)` calls them.
-#[cfg(target_os = "linux")]
 const REMOTE: [u32; 9] =
     [0x6969, 0x0102_1997, 0x6573_5546, 0x517b, 0xff53_4d42, 0xfe53_4d42, 0x00c3_6400, 0x5346_414f, 0x786f_4256];
 
-/// Whether the file system of `path` is one that other machines, or a host, may see at the same time.
+/// Whether a file system of this kind is one that other machines, or a host, may see at the same time.
+fn is_remote(kind: u32) -> bool {
+    REMOTE.contains(&kind)
+}
+
 #[cfg(target_os = "linux")]
-fn is_remote(path: &Path) -> bool {
+fn file_system_of(path: &Path) -> Option<u32> {
     let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the numbers have 32 bits everywhere")]
-    rustix::fs::statfs(dir).is_ok_and(|stat| REMOTE.contains(&(stat.f_type as u32)))
+    rustix::fs::statfs(dir).ok().map(|stat| stat.f_type as u32)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn is_remote(_path: &Path) -> bool {
-    false
+fn file_system_of(_path: &Path) -> Option<u32> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn h5_no_write_ahead_log_where_shared_memory_does_not_work() {
+        let dir = tempfile::tempdir().unwrap();
+        for (kind, expected) in [
+            (Some(0x6969), "truncate"),
+            (Some(0x0102_1997), "truncate"),
+            (Some(0x6573_5546), "truncate"),
+            (Some(0xef53), "wal"),
+            (None, "wal"),
+        ] {
+            let path = dir.path().join(format!("{kind:?}.db"));
+            let conn = Connection::open(&path).unwrap();
+            set_journal_for(&conn, &path, kind).unwrap();
+            let mode: String = conn.pragma_query_value(None, "journal_mode", |row| row.get(0)).unwrap();
+            assert_eq!(mode, expected, "{kind:?}");
+        }
+        assert!(
+            file_system_of(&dir.path().join("history.db")).is_some_and(|kind| kind != 0) || !cfg!(target_os = "linux")
+        );
+    }
 }

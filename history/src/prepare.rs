@@ -114,7 +114,7 @@ fn build_in_slices(database: &mut Database, sql: &str) -> rusqlite::Result<()> {
             }
             transaction.commit()?;
         }
-        slice.rest();
+        database.rest(&slice);
     }
 }
 
@@ -218,6 +218,6 @@ fn relink(database: &mut Database, shape: &Shape) -> rusqlite::Result<()> {
             }
             transaction.commit()?;
         }
-        slice.rest();
+        database.rest(&slice);
     }
 }

@@ -60,6 +60,21 @@ impl OpenOptions {
     /// # Errors
     /// [`ErrorKind::InUse`] while another process, or another store of this one, has it open, or where the system can't
     /// tell; [`ErrorKind::Locked`] for a database that is only locked. Nothing is moved then.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{EntryKey, HistoryStorage, OpenOptions, Submission};
+    /// let path = dir.path().join("history.db");
+    /// std::fs::write(&path, "this is no database, though it is long enough to be taken for one".repeat(99)).unwrap();
+    /// let rebuilt = OpenOptions::new().rebuild_if_corrupt(&path, |give| {
+    ///     give(Submission::new("from a session file").at(1_700_000_000).key(EntryKey::new("s1:a1b2c3d4")))
+    /// })?;
+    /// assert!(rebuilt.is_some_and(|rebuilt| rebuilt.aside().exists()));
+    /// assert_eq!(HistoryStorage::open(&path)?.stats()?.prompts, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn rebuild_if_corrupt(
         &self,
         path: impl AsRef<Path>,

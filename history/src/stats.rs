@@ -17,6 +17,9 @@ pub struct Stats {
     pub submissions: u64,
     /// Times of the oldest and the latest row, in seconds since 1970.
     pub span: Option<(i64, i64)>,
+    /// Whether there were rows once and there are none now: its owner emptied the history, so nobody should fill it from
+    /// old sessions without being asked [H5a].
+    pub emptied: bool,
     /// The form of the `history` table.
     pub form: &'static str,
     /// Whether this crate created the database.
@@ -42,6 +45,7 @@ impl Stats {
             prompts: number(prompts),
             submissions: if shape.own { number(count("SELECT count(*) FROM watcher_submission")?) } else { 0 },
             span,
+            emptied: prompts == 0 && shape.is_known() && had_rows(conn)?,
             form: match shape.form {
                 Form::Empty => "empty",
                 Form::Plain => "plain",
@@ -53,4 +57,18 @@ impl Stats {
             journal: conn.pragma_query_value(None, "journal_mode", |row| row.get(0))?,
         })
     }
+}
+
+/// `AUTOINCREMENT` remembers the highest row id that there ever was.
+fn had_rows(conn: &Connection) -> rusqlite::Result<bool> {
+    let counted: bool =
+        conn.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = 'sqlite_sequence')", [], |row| {
+            row.get(0)
+        })?;
+    if !counted {
+        return Ok(false);
+    }
+    conn.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_sequence WHERE name = 'history' AND seq > 0)", [], |row| {
+        row.get(0)
+    })
 }

@@ -101,6 +101,18 @@ impl HistoryStorage {
     }
 
     /// Adds a prompt with all that is known of it; otherwise as [`add`](Self::add).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{EntryKey, HistoryStorage, Recorded, Submission};
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// let read = Submission::new("fix it").cwd("/p").session("s1").at(1_700_000_000).key(EntryKey::new("s1:a1b2c3d4"));
+    /// assert_eq!(store.submit(read.clone()).wait()?.recorded(), Recorded::Inserted);
+    /// assert_eq!(store.submit(read).wait()?.recorded(), Recorded::Known);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn submit(&self, submission: Submission) -> Pending<Outcome> {
         match &self.queue {
             Some(queue) => queue.add(submission),
@@ -118,6 +130,24 @@ impl HistoryStorage {
     /// # Errors
     /// Through the answer: [`ErrorKind::Rejected`] with the error (or panic) of `work`, or what the database said.
     /// Nothing of the call is written then.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{EntryKey, HistoryStorage, Submission};
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// let read = vec![Submission::new("fix it").at(1_700_000_000).key(EntryKey::new("s1:a1b2c3d4"))];
+    /// let rows = store.apply(read, |transaction, outcomes| {
+    ///     transaction.execute_batch(
+    ///         "CREATE TABLE IF NOT EXISTS watcher_position(file TEXT PRIMARY KEY, at INTEGER);
+    ///          REPLACE INTO watcher_position VALUES ('s1.jsonl', 512);",
+    ///     )?;
+    ///     Ok(outcomes.iter().filter(|outcome| outcome.row().is_some()).count())
+    /// });
+    /// assert_eq!(rows.wait()?, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn apply<T, F>(&self, submissions: Vec<Submission>, work: F) -> Pending<T>
     where
         T: Send + 'static,
@@ -137,6 +167,19 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// What the database said.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{HistoryStorage, Scope};
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// store.add("first", Some("/p"));
+    /// store.add("second", Some("/p/q"));
+    /// assert_eq!(store.recent(10, &Scope::everywhere())?[0].prompt(), "second");
+    /// assert_eq!(store.recent(10, &Scope::directory("/p"))?[0].prompt(), "first");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn recent(&self, limit: impl Into<Limit>, scope: &Scope) -> Result<Vec<Entry>> {
         let limit = limit.into();
         self.read(|conn, shape| Search::new(conn, shape, scope, limit).recent())
@@ -149,6 +192,19 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// What the database said; never a syntax error.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{HistoryStorage, SearchOptions};
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// store.add("open LoginForm.tsx, please", None);
+    /// for query in ["ple log", "Form.tsx", "ogin", "(please"] {
+    ///     assert_eq!(store.search(query, &SearchOptions::new(10))?.entries().len(), 1);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn search(&self, query: &str, options: &SearchOptions) -> Result<Page> {
         let query = Query::parse(query);
         self.read(|conn, shape| Search::new(conn, shape, &options.scope, options.limit).find(&query, options.order))
@@ -162,6 +218,20 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// A line that is no prompt, with its number; what the database said. What was reported before it stays.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{HistoryStorage, Import};
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// let lines = "\"first\"\n{\"prompt\":\"second\",\"created_at\":1700000000,\"cwd\":\"/p\"}\n";
+    /// let sum = store.import(Import::json_lines("old.jsonl", lines.as_bytes()), |so_far| drop(so_far))?;
+    /// assert_eq!((sum.read, sum.added), (2, 2));
+    /// let again = store.import(Import::json_lines("old.jsonl", lines.as_bytes()), |_| ())?;
+    /// assert_eq!((again.added, again.known), (0, 2));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn import(&self, source: Import<'_>, mut progress: impl FnMut(Imported)) -> Result<Imported> {
         let Some(queue) = &self.queue else { return Err(self.read_only()) };
         let mut known = self.read(known_prompts)?;
@@ -185,6 +255,19 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// What the database or the writer said.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{HistoryStorage, Scope, Selection, Submission};
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// store.submit(Submission::new("hello").cwd("/p").at(1_700_000_000));
+    /// let mut lines = Vec::new();
+    /// store.export(&Selection::all().scope(Scope::below("/p")), &mut lines)?;
+    /// assert_eq!(lines, b"{\"prompt\":\"hello\",\"created_at\":1700000000,\"cwd\":\"/p\",\"use_count\":1}\n");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn export(&self, selection: &Selection, mut to: impl Write) -> Result<usize> {
         let entries = self.select(selection)?;
         for entry in &entries {
@@ -212,6 +295,19 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// Through the answer.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{HistoryStorage, Selection};
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// store.add("a secret", None);
+    /// store.add("keep this", None);
+    /// let deleted = store.delete(Selection::all().matching("(?i)secret")?).wait()?;
+    /// assert_eq!(deleted.rows(), 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn delete(&self, selection: Selection) -> Pending<Deleted> {
         match &self.queue {
             Some(queue) => queue.run(move |writer| forget::delete(writer, &selection)),
@@ -235,6 +331,18 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// Through the answer.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::HistoryStorage;
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// if !store.check()?.is_well() {
+    ///     assert!(store.repair().wait()?.is_well());
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn repair(&self) -> Pending<Health> {
         match &self.queue {
             Some(queue) => queue.run(health::repair),
@@ -247,6 +355,18 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// What the database or the file system said; what was not removed can be by another call.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::HistoryStorage;
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// store.add("stays", None).wait()?;
+    /// let detached = store.detach()?;
+    /// assert!(detached.tables().iter().all(|table| table.starts_with(history::TABLE_PREFIX)));
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn detach(self) -> Result<Detached> {
         let Some(queue) = &self.queue else { return Err(self.read_only()) };
         let detached = queue.run(detach::detach).wait()?;

@@ -38,6 +38,7 @@ pub(crate) struct Tombstones {
     path: PathBuf,
     read: Option<(u64, i64, i64)>,
     salt: String,
+    ends_whole: bool,
     prompts: HashMap<String, i64>,
     keys: HashSet<String>,
 }
@@ -63,20 +64,22 @@ impl Tombstones {
         }
         let text = fs::read_to_string(&self.path)
             .map_err(|error| Error::io(&self.path, "the list of deleted prompts can't be read", error))?;
-        let whole = text.rfind('\n').map_or("", |end| &text[..end]);
-        for (number, line) in (1..).zip(whole.lines()) {
-            let broken = |error: serde_json::Error| {
-                Error::at_line(&self.path, number, format!("this is no record of a deleted prompt: {error}"))
-            };
+        for (number, line) in (1_u64..).zip(text.lines()) {
             if number == 1 {
+                let broken = |error| Error::at_line(&self.path, 1, format!("here should be the list's salt: {error}"));
                 self.salt = serde_json::from_str::<Head>(line).map_err(broken)?.salt;
                 continue;
             }
-            let line: Line = serde_json::from_str(line).map_err(broken)?;
+            // A deletion that died while it wrote this had deleted nothing yet.
+            let Ok(line) = serde_json::from_str::<Line>(line) else {
+                tracing::warn!(list = %self.path.display(), line = number, "a damaged record of a deletion is passed over");
+                continue;
+            };
             self.keys.extend(line.keys);
             let at = self.prompts.entry(line.prompt).or_insert(line.at);
             *at = line.at.max(*at);
         }
+        self.ends_whole = text.ends_with('\n');
         self.read = found;
         Ok(())
     }
@@ -107,7 +110,11 @@ impl Tombstones {
             let message = "its first line holds no salt; move the file away to begin a new list";
             return Err(Error::new(ErrorKind::Invalid, &self.path, message));
         }
+        // Nothing is ever joined to a torn line.
         let mut text = Vec::new();
+        if !self.ends_whole {
+            text.push(b'\n');
+        }
         for (prompt, keys) in deleted {
             let line = Line { prompt: self.hash(prompt), at: now, keys: keys.iter().map(|key| hex(key)).collect() };
             serde_json::to_writer(&mut text, &line).map_err(|error| failed(&self.path, error.into()))?;

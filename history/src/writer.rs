@@ -220,18 +220,27 @@ impl Writer {
         self.make_ready(now)?;
         let path = self.database.path.clone();
         let sqlite = |error| Error::sqlite(&path, error);
-        let (transaction, shape) = self.database.begin().map_err(sqlite)?;
-        let slice = Slice::begin();
-        check_writable(&shape, &path)?;
-        let ledger = Ledger::new(&transaction, &shape, &self.guard, now);
-        ledger.yield_to_owner().map_err(sqlite)?;
-        let result = work(&ledger, &transaction, &slice).map_err(|failure| match failure {
-            Failure::Sqlite(error) => sqlite(error),
-            Failure::Caller(error) => Error::rejected(&path, error),
-        })?;
-        order::advance(&transaction, &shape).map_err(sqlite)?;
-        transaction.commit().map_err(sqlite)?;
-        Ok(result)
+        loop {
+            let slice;
+            {
+                let (transaction, shape) = self.database.begin().map_err(sqlite)?;
+                slice = Slice::begin();
+                check_writable(&shape, &path)?;
+                let ledger = Ledger::new(&transaction, &shape, &self.guard, now);
+                let Some(reached) = ledger.yield_to_owner(&slice).map_err(sqlite)? else {
+                    let result = work(&ledger, &transaction, &slice).map_err(|failure| match failure {
+                        Failure::Sqlite(error) => sqlite(error),
+                        Failure::Caller(error) => Error::rejected(&path, error),
+                    })?;
+                    order::advance(&transaction, &shape).map_err(sqlite)?;
+                    transaction.commit().map_err(sqlite)?;
+                    return Ok(result);
+                };
+                order::advance_to(&transaction, &shape, reached).map_err(sqlite)?;
+                transaction.commit().map_err(sqlite)?;
+            }
+            self.database.rest(&slice);
+        }
     }
 
     /// What has to be so before a write, see `prepare`.

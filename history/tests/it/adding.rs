@@ -75,3 +75,43 @@ fn h2a_scopes_find_folded_submissions_too() {
     assert_eq!(ask(Scope::below("/w").session("s1").until(35)), [("go on".to_owned(), 30)]);
     assert_eq!(ask(Scope::directory("/elsewhere")), []);
 }
+
+struct Unpark(std::thread::Thread);
+
+impl std::task::Wake for Unpark {
+    fn wake(self: std::sync::Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+#[test]
+fn h2_an_add_can_be_awaited_by_any_executor() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = HistoryStorage::open(dir.path().join("history.db")).unwrap();
+    let mut pending = std::pin::pin!(store.add("awaited", None));
+    let waker = std::task::Waker::from(std::sync::Arc::new(Unpark(std::thread::current())));
+    let outcome = loop {
+        match pending.as_mut().poll(&mut std::task::Context::from_waker(&waker)) {
+            std::task::Poll::Ready(outcome) => break outcome,
+            std::task::Poll::Pending => std::thread::park(),
+        }
+    };
+    assert_eq!(outcome.unwrap().recorded(), Recorded::Inserted);
+}
+
+#[test]
+fn h2_add_returns_while_the_database_is_locked_and_everything_is_there_afterwards_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    let store = HistoryStorage::open(&path).unwrap();
+    store.add("before", None).wait().unwrap();
+    let owner = history::rusqlite::Connection::open(&path).unwrap();
+    owner.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let pending: Vec<_> = (0..300).map(|number| store.add(format!("queued {number}"), None)).collect();
+    assert!(pending.iter().all(|pending| !pending.is_ready()), "nothing can have been written");
+    owner.execute_batch("COMMIT").unwrap();
+    for pending in pending {
+        assert_eq!(pending.wait().unwrap().recorded(), Recorded::Inserted);
+    }
+    assert_eq!(store.recent(1000, &Scope::everywhere()).unwrap().len(), 301);
+}

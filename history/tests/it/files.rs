@@ -7,7 +7,7 @@ use std::{
     process::Stdio,
 };
 
-use history::{HistoryStorage, SearchOptions};
+use history::{HistoryStorage, SearchOptions, rusqlite};
 
 use crate::child::start;
 
@@ -58,4 +58,40 @@ fn a_new_database_on_an_empty_file_is_ours() {
     store.add("x", None).wait().unwrap();
     let stats = store.stats().unwrap();
     assert!(stats.created_by_us && stats.journal == "wal", "{stats:?}");
+}
+
+#[test]
+fn h1_a_database_of_ours_has_short_prefixes_and_three_triggers_that_feed_the_index() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    let store = HistoryStorage::open(&path).unwrap();
+    let owner = rusqlite::Connection::open(&path).unwrap();
+    let names = |kind: &str| -> Vec<String> {
+        let sql = "SELECT name FROM sqlite_master WHERE type = ? AND tbl_name = 'history' ORDER BY 1";
+        let mut statement = owner.prepare(sql).unwrap();
+        statement.query_map([kind], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    };
+    assert_eq!(names("trigger"), ["history_ad", "history_ai", "history_au"]);
+    assert_eq!(names("index"), ["idx_history_created_at"]);
+    let sql: String =
+        owner.query_row("SELECT sql FROM sqlite_master WHERE name = 'history_fts'", [], |row| row.get(0)).unwrap();
+    assert!(sql.contains("prefix='1 2 3'") && sql.contains("content='history'"), "{sql}");
+    owner
+        .execute_batch(
+            "INSERT INTO history(prompt) VALUES ('alpha'), ('beta');
+             UPDATE history SET prompt = 'gamma' WHERE prompt = 'alpha';
+             DELETE FROM history WHERE prompt = 'beta';
+             INSERT INTO history_fts(history_fts, rank) VALUES ('integrity-check', 1);",
+        )
+        .unwrap();
+    for (query, found) in [("al", 0), ("be", 0), ("g", 1)] {
+        assert_eq!(store.search(query, &SearchOptions::new(5)).unwrap().entries().len(), found, "{query}");
+    }
+    let now: i64 = owner.query_row("SELECT unixepoch() - created_at FROM history", [], |row| row.get(0)).unwrap();
+    assert!((0..3600).contains(&now), "the default is the time in seconds");
+}
+
+#[test]
+fn h5_our_sqlite_is_one_without_the_reset_race() {
+    assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
 }

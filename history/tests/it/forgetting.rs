@@ -91,3 +91,23 @@ fn some_directories_are_never_recorded() {
     }
     assert_eq!(OpenOptions::new().never_record(["[a"]).unwrap_err().kind(), history::ErrorKind::Invalid);
 }
+
+#[test]
+fn h5b_a_torn_record_of_a_deletion_spoils_no_other() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    let list = dir.path().join("history.db.forgotten");
+    let store = OpenOptions::new().clock(|| 1000).open(&path).unwrap();
+    let forget = |prompt: &str| {
+        store.submit(keyed(prompt, 1)).wait().unwrap();
+        store.delete(Selection::all().matching(prompt).unwrap()).wait().unwrap();
+    };
+    forget("first");
+    let whole = std::fs::read_to_string(&list).unwrap();
+    std::fs::write(&list, format!("{whole}{{\"prompt\":\"0123")).unwrap();
+    forget("second");
+    for prompt in ["first", "second"] {
+        assert_eq!(store.submit(keyed(prompt, 1)).wait().unwrap().recorded(), Recorded::Forgotten, "{prompt}");
+    }
+    assert!(!std::fs::read_to_string(&list).unwrap().contains("first"), "it holds no text");
+}

@@ -131,7 +131,7 @@ enum Step {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(48))]
+    #![proptest_config(crate::cases(48))]
 
     /// Whatever the order in which owner and we get to the same prompts, each counts once [H4, K58].
     #[test]
@@ -286,6 +286,44 @@ fn h5a_an_emptied_history_is_not_filled_again() {
     owner.conn.execute_batch("DELETE FROM history; INSERT INTO history_fts(history_fts) VALUES ('rebuild')").unwrap();
     assert_eq!(read(&store, &THREE), [Recorded::Known; 3]);
     assert_eq!(owner.rows(), []);
+    assert!(store.stats().unwrap().emptied, "whoever fills histories from old sessions can tell");
+}
+
+#[test]
+fn h5a_a_history_that_was_emptied_before_we_came_is_told_from_a_new_one() {
+    for schema in [PLAIN, COUNTED] {
+        let (_dir, path) = place();
+        let mut owner = Owner::new(&path, schema);
+        assert!(!open(&path).stats().unwrap().emptied);
+        owner.add("gone", NOW);
+        owner
+            .conn
+            .execute_batch("DELETE FROM history; INSERT INTO history_fts(history_fts) VALUES ('rebuild')")
+            .unwrap();
+        assert!(open(&path).stats().unwrap().emptied);
+    }
+}
+
+#[test]
+fn h1_in_a_guests_database_we_add_no_trigger_and_feed_the_index_by_hand() {
+    for schema in [PLAIN, COUNTED] {
+        let (_dir, path) = place();
+        let mut owner = Owner::new(&path, schema);
+        owner.add("theirs", NOW - 500);
+        let store = open(&path);
+        store.add("ours to go", None).wait().unwrap();
+        store.add("ours to stay", None).wait().unwrap();
+        let selection = history::Selection::all().matching("to go|theirs").unwrap();
+        assert_eq!(store.delete(selection).wait().unwrap().rows(), 2);
+        owner.index_is_well();
+        assert!(store.search("theirs", &SearchOptions::new(5)).unwrap().entries().is_empty());
+        assert_eq!(store.search("stay", &SearchOptions::new(5)).unwrap().entries().len(), 1);
+        let triggers: String = owner
+            .conn
+            .query_row("SELECT group_concat(name) FROM sqlite_master WHERE type = 'trigger'", [], |row| row.get(0))
+            .unwrap();
+        assert_eq!(triggers, "history_ai");
+    }
 }
 
 #[test]

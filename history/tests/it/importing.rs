@@ -89,3 +89,21 @@ fn h4_an_import_into_a_counted_history_counts_each_submission_once() {
     }
     assert_eq!(store.recent(5, &Scope::directory("/q")).unwrap().len(), 1);
 }
+
+#[test]
+fn a_large_history_is_exported_whole_and_comes_back_the_same() {
+    let dir = tempfile::tempdir().unwrap();
+    let from = HistoryStorage::open(dir.path().join("from.db")).unwrap();
+    let lines = (0..2500).fold(String::new(), |lines, n| {
+        let session = if n % 3 == 0 { "" } else { ",\"session\":\"s\"" };
+        lines + &format!("{{\"prompt\":\"prompt {}\",\"created_at\":{n}{session}}}\n", n % 700)
+    });
+    let sum = from.import(Import::json_lines("x", lines.as_bytes()), |_| ()).unwrap();
+    assert_eq!((sum.read, sum.added), (2500, 2500));
+    let (mut out, mut back) = (Vec::new(), Vec::new());
+    assert_eq!(from.export(&Selection::all(), &mut out).unwrap(), 2500);
+    let to = HistoryStorage::open(dir.path().join("to.db")).unwrap();
+    to.import(Import::json_lines("x", out.as_slice()), |_| ()).unwrap();
+    to.export(&Selection::all(), &mut back).unwrap();
+    assert!(out == back);
+}

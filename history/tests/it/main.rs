@@ -12,3 +12,9 @@ mod importing;
 mod processes;
 mod searching;
 mod vectors;
+
+/// So many cases of a property, or as many as `PROPTEST_CASES` asks for (`make fuzz`).
+fn cases(default: u32) -> proptest::test_runner::Config {
+    let cases = std::env::var("PROPTEST_CASES").map_or(default, |cases| cases.parse().unwrap());
+    proptest::test_runner::Config::with_cases(cases)
+}

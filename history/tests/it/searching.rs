@@ -142,7 +142,7 @@ fn change() -> impl Strategy<Value = Change> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(40))]
+    #![proptest_config(crate::cases(40))]
 
     /// K45: rows and index agree after any changes; and the fast order gives the pages of the exact one.
     #[test]
