@@ -8,6 +8,12 @@
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails has nothing to say")]
+#![allow(
+    clippy::cast_precision_loss,
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "shares of small numbers"
+)]
 
 use std::{
     fmt::Write as _,
@@ -206,7 +212,7 @@ impl Taken {
     fn add<T>(&mut self, work: impl FnOnce() -> T) {
         let running = running();
         self.clock.push(time(work));
-        self.running.push(self::running() - running);
+        self.running.push(self::running().saturating_sub(running));
     }
 
     fn line(mut self, name: &str, conn: &Connection) {
