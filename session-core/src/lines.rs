@@ -41,8 +41,10 @@ pub(crate) fn read(
     mut each: impl FnMut(ScannedLine) -> Result<()>,
 ) -> Result<()> {
     let end = file.stat()?.len;
-    let threads = thread::available_parallelism().map_or(1, std::num::NonZero::get).min(4);
-    if threads == 1 || end.saturating_sub(start) < WORTH_THREADS {
+    // Asking for the number of cores reads files: not for a short session.
+    let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let threads = if end.saturating_sub(start) < WORTH_THREADS { 1 } else { cores().min(4) };
+    if threads == 1 {
         return scan(file, start..end, At::LineStart, &mut each);
     }
     thread::scope(|scope| {
@@ -99,7 +101,8 @@ fn scan(
     begins: At,
     each: &mut impl FnMut(ScannedLine) -> Result<()>,
 ) -> Result<()> {
-    let mut piece = vec![0; PIECE];
+    // Clearing a long buffer would cost more than reading a short session.
+    let mut piece = vec![0; usize::try_from(range.end - range.start).unwrap_or(PIECE).clamp(1, PIECE)];
     let mut scanner = Scanner::<false>::new();
     // In the middle of a line the byte before the range tells whether a line begins at its start.
     let mut at = if begins == At::Anywhere { range.start - 1 } else { range.start };

@@ -73,8 +73,10 @@ impl<'a> Lines<'a> {
             let Some(file) = self.file else { return Ok(&[]) };
             let wanted = usize::try_from(len)
                 .map_err(|_| Error::new(ErrorKind::TooLarge, "the entry does not fit in memory"))?;
+            // No larger than the file: clearing a long window would cost more than reading a short session.
+            let size = usize::try_from(file.stat()?.len).unwrap_or(WINDOW);
             // Not cleared: what is there is overwritten, or cut off below.
-            self.window.resize(wanted.max(WINDOW), 0);
+            self.window.resize(wanted.max(WINDOW.min(size)), 0);
             // Whoever walks from a leaf to the root asks for what stands before: then the window ends with it.
             let room = if offset < self.window_start { self.window.len() - wanted } else { 0 };
             let before = room.min(usize::try_from(offset).unwrap_or(usize::MAX));

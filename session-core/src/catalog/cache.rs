@@ -17,7 +17,9 @@
 //! | `id`, `cwd`, `created`, `parent`, `title`, `first` | facts of its beginning (`created` in milliseconds since 1970) |
 //! | `messages`, `activity`, `status` | facts of the whole file |
 
-use std::collections::{BTreeMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -50,7 +52,8 @@ pub(super) enum Outcome {
 /// Files that were looked into, by path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Cache {
-    files: BTreeMap<PathBuf, (Key, Outcome)>,
+    /// By the bytes of the path: comparing and hashing paths part by part is slow.
+    files: HashMap<OsString, (Key, Outcome)>,
 }
 
 /// What a file was. Any change changes it.
@@ -103,18 +106,20 @@ impl Cache {
 
     /// What is known of a file that is what it was.
     pub(super) fn get(&self, path: &Path, stat: &Stat) -> Option<&Outcome> {
-        let (key, outcome) = self.files.get(path)?;
+        let (key, outcome) = self.files.get(path.as_os_str())?;
         (*key == Key::of(stat)).then_some(outcome)
     }
 
     /// This cache and what was learned of the files of `dirs`; none when that is nothing.
     pub(super) fn learn(&self, scanned: &[Scanned], dirs: &[PathBuf]) -> Learned {
+        let is_known = |one: &&Scanned| self.files.contains_key(one.file.path.as_os_str());
+        if scanned.iter().filter(is_known).count() == self.files.len() && !scanned.iter().any(|one| one.is_news) {
+            return Learned(None);
+        }
         let mut files = self.files.clone();
-        let seen: HashSet<&Path> = scanned.iter().map(|one| one.file.path.as_path()).collect();
+        let seen: HashSet<&OsStr> = scanned.iter().map(|one| one.file.path.as_os_str()).collect();
         let looked_through: HashSet<&Path> = dirs.iter().map(PathBuf::as_path).collect();
-        files.retain(|path, _| {
-            seen.contains(path.as_path()) || !path.parent().is_some_and(|dir| looked_through.contains(dir))
-        });
+        files.retain(|path, _| seen.contains(path.as_os_str()) || !is_in(path, |dir| looked_through.contains(dir)));
         let mut is_news = files.len() != self.files.len();
         for one in scanned.iter().filter(|one| one.is_news) {
             let outcome = match &one.found {
@@ -123,10 +128,10 @@ impl Cache {
                 // What the system refused today it may give tomorrow.
                 Err(_) => continue,
             };
-            let file = &one.file;
-            let (key, outcome) = (Key::of(&file.stat), outcome.at_least(files.get(&file.path), &file.stat));
-            if is_worth_keeping(&file.path, &outcome) {
-                files.insert(file.path.clone(), (key, outcome));
+            let path = one.file.path.as_os_str();
+            let outcome = outcome.at_least(files.get(path), &one.file.stat);
+            if is_worth_keeping(&one.file.path, &outcome) {
+                files.insert(path.to_owned(), (Key::of(&one.file.stat), outcome));
                 is_news = true;
             }
         }
@@ -140,7 +145,7 @@ impl Cache {
         if head.kind != TYPE || head.version != VERSION || head.sha256 != digest(body) {
             return None;
         }
-        let mut files = BTreeMap::new();
+        let mut files = HashMap::new();
         for line in body.lines() {
             let (path, known) = serde_json::from_str::<Record>(line).ok()?.known()?;
             files.insert(path, known);
@@ -150,7 +155,9 @@ impl Cache {
 
     fn to_text(&self) -> String {
         let mut body = String::new();
-        for (path, (key, outcome)) in &self.files {
+        let mut files: Vec<_> = self.files.iter().collect();
+        files.sort_unstable_by_key(|(path, _)| *path);
+        for (path, (key, outcome)) in files {
             if let Some(line) = Record::of(path, key, outcome).and_then(|record| serde_json::to_string(&record).ok()) {
                 body.push_str(&line);
                 body.push('\n');
@@ -193,11 +200,16 @@ impl Learned {
 impl Cache {
     /// Files of directories that are gone would stay for ever.
     fn forget_lost_directories(&mut self, storage: &dyn SessionStorage) {
-        let dirs: HashSet<PathBuf> =
-            self.files.keys().filter_map(|path| path.parent()).map(Path::to_path_buf).collect();
-        let lost: HashSet<PathBuf> = dirs.into_iter().filter(|dir| matches!(storage.exists(dir), Ok(false))).collect();
-        self.files.retain(|path, _| !path.parent().is_some_and(|dir| lost.contains(dir)));
+        let dirs: HashSet<&Path> = self.files.keys().filter_map(|path| Path::new(path).parent()).collect();
+        let lost = dirs.into_iter().filter(|dir| matches!(storage.exists(dir), Ok(false)));
+        let lost: HashSet<PathBuf> = lost.map(Path::to_path_buf).collect();
+        self.files.retain(|path, _| !is_in(path, |dir| lost.contains(dir)));
     }
+}
+
+/// Whether the directory that a path lies in is one of those.
+fn is_in(path: &OsStr, one_of: impl Fn(&Path) -> bool) -> bool {
+    Path::new(path).parent().is_some_and(one_of)
 }
 
 fn replace(storage: &dyn SessionStorage, path: &Path, text: &str) -> Result<()> {
@@ -235,7 +247,8 @@ struct Head {
 
 #[derive(Serialize, Deserialize)]
 struct Record<'a> {
-    path: std::borrow::Cow<'a, str>,
+    #[serde(borrow)]
+    path: Cow<'a, str>,
     len: u64,
     modified: String,
     change: String,
@@ -268,7 +281,7 @@ struct Record<'a> {
 const DEPTHS: [(Depth, &str); 3] = [(Depth::Header, "header"), (Depth::Prompt, "prompt"), (Depth::Whole, "whole")];
 
 impl<'a> Record<'a> {
-    fn of(path: &'a Path, key: &Key, outcome: &Outcome) -> Option<Self> {
+    fn of(path: &'a OsStr, key: &Key, outcome: &Outcome) -> Option<Self> {
         let mut record = Self {
             path: path.to_str()?.into(),
             len: key.len,
@@ -307,7 +320,7 @@ impl<'a> Record<'a> {
         Some(record)
     }
 
-    fn known(self) -> Option<(PathBuf, (Key, Outcome))> {
+    fn known(self) -> Option<(OsString, (Key, Outcome))> {
         let key = Key {
             len: self.len,
             modified: self.modified.parse().ok()?,
@@ -336,6 +349,6 @@ impl<'a> Record<'a> {
                 status,
             })
         };
-        Some((PathBuf::from(self.path.as_ref()), (key, outcome)))
+        Some((OsString::from(self.path.into_owned()), (key, outcome)))
     }
 }
