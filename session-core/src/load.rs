@@ -126,6 +126,10 @@ impl Loaded {
             self.damaged.insert(line.number, line.offset);
             let len = record.range.end - record.range.start;
             self.object(&record.keys, line, line.offset + record.range.start, len, file)?;
+            // The header itself may have been in it, and said that what follows gives up nothing.
+            if self.header.as_ref().is_some_and(|header| header.version().lacks_tree()) {
+                break;
+            }
         }
         Ok(())
     }

@@ -65,6 +65,7 @@ pub(super) struct Reading<'f> {
     file: &'f dyn StorageReader,
     /// The length that the file had when the look began; nothing behind it is read.
     len: u64,
+    slice: Slice,
     pub(super) position: Position,
     pub(super) derived: Option<DerivedIds>,
     pub(super) records: Vec<Record>,
@@ -83,17 +84,20 @@ pub(super) struct Reading<'f> {
     samples: Option<[Fingerprint; 2]>,
     too_long: bool,
     has_slot: bool,
+    /// What was found in a last line without a line feed.
+    unended: Vec<Fingerprint>,
     lines_before: u64,
     /// Bytes read in this pass.
     read: u64,
 }
 
 impl<'f> Reading<'f> {
-    pub(super) fn new(file: &'f dyn StorageReader, len: u64, position: Position) -> Self {
+    pub(super) fn new(file: &'f dyn StorageReader, len: u64, slice: Slice, position: Position) -> Self {
         let lines_before = position.lines;
         Self {
             file,
             len,
+            slice,
             position,
             derived: None,
             records: Vec::new(),
@@ -107,6 +111,7 @@ impl<'f> Reading<'f> {
             samples: None,
             too_long: false,
             has_slot: false,
+            unended: Vec::new(),
             lines_before,
             read: 0,
         }
@@ -123,22 +128,26 @@ impl<'f> Reading<'f> {
         self
     }
 
-    /// Whether the piece that an earlier pass read still stands in the file. That need not be known (and costs no reading)
-    /// while its line goes on without an end.
-    pub(super) fn piece_stands(&mut self, slice: Slice) -> Result<bool> {
-        let Some(samples) = self.samples else { return Ok(true) };
+    /// Reads on, and says whether what is new is only more of a line whose end is not there: then nothing is delivered, and
+    /// nothing needs to be checked yet.
+    pub(super) fn goes_on_without_end(&mut self) -> Result<bool> {
+        if self.position.start == Start::Invalid || self.slice.last_line == LastLine::Take {
+            return Ok(false);
+        }
         let fresh = self.scanned;
         self.fill()?;
         let fresh = &self.bytes[fresh..];
-        let goes_on = !fresh.is_empty() && self.at() == self.len && memchr(b'\n', fresh).is_none();
-        if goes_on && slice.last_line == LastLine::Wait {
-            return Ok(true);
-        }
-        Ok(samples[0].matches(self.file)? && samples[1].matches(self.file)?)
+        Ok(!fresh.is_empty() && self.at() == self.len && memchr(b'\n', fresh).is_none())
+    }
+
+    /// Whether the piece of a line that an earlier pass read still stands in the file.
+    pub(super) fn piece_stands(&self) -> Result<bool> {
+        let Some([beginning, end]) = self.samples else { return Ok(true) };
+        Ok(beginning.matches(self.file)? && end.matches(self.file)?)
     }
 
     /// Reads until the slice is full or the file ends. Returns whether there is more.
-    pub(super) fn run(&mut self, slice: Slice) -> Result<bool> {
+    pub(super) fn run(&mut self) -> Result<bool> {
         if self.position.start == Start::Invalid {
             return Ok(false);
         }
@@ -151,11 +160,11 @@ impl<'f> Reading<'f> {
                 break;
             }
             let has_lines = self.position.lines > self.lines_before;
-            if has_lines && self.read >= slice.bytes && self.at() < self.len {
+            if has_lines && !self.is_before_header() && self.read >= self.slice.bytes && self.at() < self.len {
                 return Ok(true);
             }
         }
-        if slice.last_line == LastLine::Take && self.at() == self.len {
+        if self.slice.last_line == LastLine::Take && self.at() == self.len {
             self.take_last_line()?;
         }
         Ok(false)
@@ -169,7 +178,8 @@ impl<'f> Reading<'f> {
     /// Reads the next piece; false at the end.
     fn fill(&mut self) -> Result<bool> {
         let at = self.at();
-        let wanted = self.len.saturating_sub(at).min(WINDOW as u64) as usize;
+        let piece = self.slice.bytes.clamp(BOM.len() as u64, WINDOW as u64);
+        let wanted = self.len.saturating_sub(at).min(piece) as usize;
         let start = self.bytes.len();
         self.bytes.resize(start + wanted, 0);
         let n = if wanted == 0 { 0 } else { self.file.read_at(at, &mut self.bytes[start..])? };
@@ -202,7 +212,7 @@ impl<'f> Reading<'f> {
             let shape = self.scanner.finish();
             self.scanner.reset();
             self.line(shape, line)?;
-            self.position.unended = None;
+            self.position.unended.clear();
             self.position.offset += line.len + 1;
             self.position.lines += 1;
             self.scanned = end + 1;
@@ -272,6 +282,9 @@ impl<'f> Reading<'f> {
         }
         for record in salvage.finish() {
             self.object(record.keys, line, line.offset + record.range.start, record.range.end - record.range.start)?;
+            if self.is_v1() {
+                break;
+            }
         }
         Ok(())
     }
@@ -326,11 +339,16 @@ impl<'f> Reading<'f> {
         Ok(())
     }
 
-    /// Whether an object is the last line that was delivered before it had a line feed.
-    fn was_delivered(&self, line: Line, offset: u64, len: u64) -> Result<bool> {
-        let Some(delivered) = self.position.unended else { return Ok(false) };
-        let object = self.text(line, offset, len)?;
-        Ok(delivered == fingerprint_of_object(offset, &object))
+    /// Whether an object was delivered before its line had a line feed.
+    fn was_delivered(&mut self, line: Line, offset: u64, len: u64) -> Result<bool> {
+        if line.ended && self.position.unended.is_empty() {
+            return Ok(false);
+        }
+        let object = fingerprint_of_object(offset, &self.text(line, offset, len)?);
+        if !line.ended {
+            self.unended.push(object);
+        }
+        Ok(self.position.unended.contains(&object))
     }
 
     /// A first line of type `title` `[F8, F8a]`.
@@ -361,8 +379,7 @@ impl<'f> Reading<'f> {
         Ok(())
     }
 
-    /// Delivers a last line that has no line feed, when it is whole and was not delivered yet. What is wrong with it is
-    /// reported when it has ended.
+    /// Delivers what is whole in a last line that has no line feed, and reports what is wrong with it.
     fn take_last_line(&mut self) -> Result<()> {
         if self.open_len == 0 || self.too_long || self.position.session().is_none() {
             return Ok(());
@@ -374,14 +391,9 @@ impl<'f> Reading<'f> {
             kept: Some(self.line_start),
             ended: false,
         };
-        let text = &self.bytes[self.line_start..];
-        let Shape::Object(keys) = Scanner::<false>::shape_of(text) else { return Ok(()) };
-        if is_header_kind(keys.kind.text()) || keys.id.text().is_none() && !self.is_v1() {
-            return Ok(());
-        }
-        let delivered = fingerprint_of_object(line.offset, text);
-        self.object(keys, line, line.offset, line.len)?;
-        self.position.unended = Some(delivered);
+        let shape = Scanner::<false>::shape_of(&self.bytes[self.line_start..]);
+        self.line(shape, line)?;
+        self.position.unended = std::mem::take(&mut self.unended);
         Ok(())
     }
 
@@ -412,12 +424,16 @@ impl<'f> Reading<'f> {
         self.defects.report(kind, line.number, line.offset);
     }
 
+    /// Whether nothing stands before the position that could vouch for the file: a slot may change in place, and a BOM says
+    /// nothing. Both are read again with the header.
+    fn is_before_header(&self) -> bool {
+        let only_bom = self.position.lines == 0 && self.position.offset > 0;
+        only_bom || self.has_slot && self.position.start == Start::Unknown
+    }
+
     /// Ends the pass: the position says what stands before it. Returns the piece of a line behind it, cut off the bytes.
     pub(super) fn finish(&mut self) -> Result<Option<OpenLine>> {
-        let only_bom = self.position.lines == 0 && self.position.offset > 0;
-        if only_bom || self.has_slot && self.position.start == Start::Unknown {
-            // Nothing stands before the position that could vouch for the file: a slot may change in place, and a BOM
-            // says nothing. Both are read again with the header.
+        if self.is_before_header() {
             let Position { identity, generation, .. } = self.position;
             self.position = Position { identity, generation, ..Position::default() };
             return Ok(None);

@@ -17,15 +17,17 @@
 //!
 //! New lines only. A look that finds new lines reads them once, and at most 96 bytes more to make sure that it is still the
 //! file it was, however large that is. A line that arrives in pieces is read in pieces, once, as long as the same follower
-//! sees them; it is checked by what it began with when it ends.
+//! sees them; when its end is there, at most 128 bytes of the pieces are compared. A look that finds nothing but more of a
+//! line without its end delivers nothing and checks nothing: what became of the file shows when the line ends, or at a look
+//! that takes the last line.
 //!
 //! # The last line
 //!
 //! Without its line feed it is not delivered: it may be a piece of a record, and a piece can look whole. Only a look that
-//! [takes the last line](Slice::taking_last_line), which is for a file that has been quiet for long, delivers it when it is
-//! whole `[L1]`. The position stays before it, and remembers it: when its line feed arrives it is not delivered again, and
-//! when it turns out to be the beginning of a longer, damaged line, only what else is in there is. So nothing is lost and
-//! nothing comes twice. A header, and a line longer than [`LONGEST_KEPT`], wait for their line feed in any case.
+//! [takes the last line](Slice::taking_last_line), which is for a file that has been quiet for long, delivers what is whole
+//! in it `[L1, L1a]`. The position stays before it, and remembers what was delivered: when the line feed arrives, or when the
+//! line turns out to go on, only what else is in it is delivered. So nothing is lost and nothing comes twice. A header, and a
+//! line longer than [`LONGEST_KEPT`], wait for their line feed in any case.
 
 mod changes;
 mod lines;
@@ -73,7 +75,7 @@ impl Slice {
         Self { bytes, last_line: LastLine::Wait }
     }
 
-    /// The look also delivers a whole last line that has no line feed. For files that have been quiet for long.
+    /// The look also delivers what is whole in a last line that has no line feed. For files that have been quiet for long.
     #[must_use]
     pub fn taking_last_line(self) -> Self {
         Self { last_line: LastLine::Take, ..self }
@@ -167,24 +169,25 @@ impl Follower {
         let open = self.open.take().filter(|open| self.position.offset + open.len() <= stat.len);
         let derived = self.derived.take();
         let mut transition = self.transition(&stat);
+        let from = |position| Reading::new(file.as_ref(), stat.len, slice, position);
         let mut reading = None;
         if transition == Transition::Continued {
-            let here = || Reading::new(file.as_ref(), stat.len, self.position.clone());
+            let mut on = from(self.position.clone());
             if let Some(open) = open {
-                let mut behind_piece = here().behind(open);
-                reading = behind_piece.piece_stands(slice)?.then_some(behind_piece);
+                on = on.behind(open);
             }
-            if reading.is_none() && self.position.stands_in(file.as_ref())? {
-                reading = Some(here());
+            if !on.goes_on_without_end()? {
+                if !self.position.stands_in(file.as_ref())? {
+                    transition = Transition::Rewritten;
+                } else if !on.piece_stands()? {
+                    on = from(self.position.clone());
+                }
             }
-            match &mut reading {
-                Some(reading) => reading.derived = derived,
-                None => transition = Transition::Rewritten,
-            }
+            on.derived = derived;
+            reading = (transition == Transition::Continued).then_some(on);
         }
-        let mut reading =
-            reading.unwrap_or_else(|| Reading::new(file.as_ref(), stat.len, self.position.anew(stat.identity)));
-        let has_more = reading.run(slice)?;
+        let mut reading = reading.unwrap_or_else(|| from(self.position.anew(stat.identity)));
+        let has_more = reading.run()?;
         let open = reading.finish()?;
         let Reading { mut position, derived, records, bytes, mut defects, .. } = reading;
         position.seen = (!has_more).then(|| Seen::of(&stat, slice.last_line == LastLine::Take));

@@ -43,8 +43,8 @@ pub struct Position {
     pub(super) head: Option<Fingerprint>,
     /// What stands right before the offset.
     pub(super) tail: Option<Fingerprint>,
-    /// A last line that was delivered although it had no line feed.
-    pub(super) unended: Option<Fingerprint>,
+    /// What was delivered of a last line that has no line feed yet.
+    pub(super) unended: Vec<Fingerprint>,
     /// The file as it was when it was read to its end; none when there is more to read.
     pub(super) seen: Option<Seen>,
 }
@@ -172,7 +172,7 @@ struct Form {
     #[serde(default)]
     tail: Option<String>,
     #[serde(default)]
-    unended: Option<String>,
+    unended: Vec<String>,
     #[serde(default)]
     seen: Option<SeenForm>,
 }
@@ -215,7 +215,7 @@ impl fmt::Display for Position {
             invalid: self.start == Start::Invalid,
             head: fingerprint(self.head),
             tail: fingerprint(self.tail),
-            unended: fingerprint(self.unended),
+            unended: self.unended.iter().map(|object| object.to_text()).collect(),
             seen: self.seen.map(|seen| SeenForm {
                 len: seen.len,
                 modified: since_1970(seen.modified),
@@ -269,7 +269,11 @@ impl FromStr for Position {
             start,
             head: fingerprint(form.head)?,
             tail: fingerprint(form.tail)?,
-            unended: fingerprint(form.unended)?,
+            unended: form
+                .unended
+                .iter()
+                .map(|text| Fingerprint::parse(text).ok_or_else(broken))
+                .collect::<Result<_>>()?,
             seen,
         })
     }
@@ -308,7 +312,7 @@ mod tests {
             version in proptest::option::of(-9.0..1e9_f64),
             head in proptest::collection::vec(any::<u8>(), 0..70),
             time in (-1_000_000_000_000_i64..1_000_000_000_000, 0..1_000_000_000_u32),
-            start in 0..3,
+            start in 0..3_usize,
         ) {
             let [device, inode, generation, offset, lines, entries] = numbers;
             let version = version.map_or(FormatVersion::Odd, FormatVersion::Number);
@@ -326,7 +330,7 @@ mod tests {
                 },
                 head: Some(Fingerprint::of(offset, &head)),
                 tail: None,
-                unended: Some(Fingerprint::of(0, &[])),
+                unended: vec![Fingerprint::of(0, &[]); start],
                 seen: Some(Seen { len: offset, modified, last_line_taken: start == 1 }),
             };
             prop_assert_eq!(position.to_string().parse::<Position>().unwrap(), position);

@@ -9,6 +9,7 @@ mod child;
 mod collect;
 mod dying;
 mod follow;
+mod follow_model;
 mod persist;
 mod reader;
 mod storage;
