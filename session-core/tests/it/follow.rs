@@ -67,6 +67,126 @@ fn k49_three_pieces_and_a_restart_in_between() {
 }
 
 #[test]
+fn k50_replaced_truncated_shorter_deleted_and_made_again() {
+    let storage = MemorySessionStorage::new();
+    let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let mut follower = Follower::new();
+    let mut seen = |storage: &MemorySessionStorage| {
+        let changes = look(&mut follower, storage);
+        (changes.transition(), ids(&changes).join(" "))
+    };
+    assert_eq!(seen(&storage), (Transition::NotYet, String::new()));
+    storage.write_text(path(), &text(&[header("s"), entry(1), entry(2)])).unwrap();
+    assert_eq!(seen(&storage), (Transition::Begun, "00000001 00000002".into()));
+    assert_eq!(seen(&storage), (Transition::Unchanged, String::new()));
+    write(&storage, text(&[entry(3)]).as_bytes());
+    assert_eq!(seen(&storage), (Transition::Continued, "00000003".into()));
+
+    // Replaced by rename, by a longer one and by a shorter one.
+    storage.write_text(path(), &text(&[header("renamed"), entry(1), entry(2), entry(3), entry(4)])).unwrap();
+    assert_eq!(seen(&storage), (Transition::Replaced, "00000001 00000002 00000003 00000004".into()));
+    storage.write_text(path(), &text(&[header("s"), entry(1)])).unwrap();
+    assert_eq!(seen(&storage), (Transition::Replaced, "00000001".into()));
+
+    // The same file, emptied and written anew: shorter, longer, of the same length.
+    let rewrite =
+        |text: String| storage.open_writer(path(), OpenMode::Truncate).unwrap().write(text.as_bytes()).unwrap();
+    rewrite(text(&[header("s")]));
+    assert_eq!(seen(&storage), (Transition::Truncated, String::new()));
+    rewrite(text(&[header("other"), entry(5), entry(6)]));
+    assert_eq!(seen(&storage), (Transition::Rewritten, "00000005 00000006".into()));
+    rewrite(text(&[header("other"), entry(7), entry(8)]));
+    storage.set_modified(path(), std::time::UNIX_EPOCH).unwrap();
+    assert_eq!(seen(&storage), (Transition::Rewritten, "00000007 00000008".into()));
+
+    // A fork has the same entries at the same places; the file it is in is known by the session's id.
+    rewrite(text(&[header("forkd"), entry(7), entry(8), entry(9)]));
+    assert_eq!(seen(&storage), (Transition::Rewritten, "00000007 00000008 00000009".into()));
+
+    storage.unlink(path()).unwrap();
+    assert_eq!(seen(&storage), (Transition::Deleted, String::new()));
+    storage.write_text(path(), &text(&[header("s"), entry(1)])).unwrap();
+    assert_eq!(seen(&storage), (Transition::Replaced, "00000001".into()));
+
+    let elsewhere = Path::new("/elsewhere.jsonl");
+    storage.rename(path(), elsewhere).unwrap();
+    storage.open_writer(elsewhere, OpenMode::Append).unwrap().write(text(&[entry(2)]).as_bytes()).unwrap();
+    assert_eq!(seen(&storage), (Transition::Deleted, String::new()));
+    let changes = follower.look(&storage, elsewhere, Slice::default()).unwrap();
+    assert_eq!((changes.transition(), ids(&changes)), (Transition::Continued, vec!["00000002".to_owned()]));
+    assert_eq!(follower.position().generation(), 8);
+}
+
+#[test]
+fn f8_a_name_written_into_the_slot_is_no_other_file() {
+    let storage = MemorySessionStorage::new();
+    let slot = |title: &str| {
+        let slot = format!(r#"{{"type":"title","v":1,"title":"{title}","updatedAt":"","pad":""#);
+        format!("{slot}{}\"}}\n", " ".repeat(253 - slot.len()))
+    };
+    storage.write_text(path(), &format!("{}{}\n{}\n", slot("a"), header("s"), entry(1))).unwrap();
+    let mut follower = Follower::new();
+    assert_eq!(ids(&look(&mut follower, &storage)), ["00000001"]);
+    storage.write_at(path(), 0, slot("another title").as_bytes()).unwrap();
+    write(&storage, format!("{}\n", entry(2)).as_bytes());
+    let changes = look(&mut follower, &storage);
+    assert_eq!((changes.transition(), ids(&changes)), (Transition::Continued, vec!["00000002".to_owned()]));
+    assert_eq!(changes.defects().total(), 0);
+}
+
+#[test]
+fn l1_a_last_line_without_its_line_feed() {
+    let quiet = Slice::default().taking_last_line();
+    let whole = format!("  {}", entry(2));
+    // What comes next, and what is delivered then.
+    let cases = [
+        ("\n", ""),
+        ("\r\n", ""),
+        (" \n{}\n", ""),
+        (&*format!("\n{}\n", entry(3)), "00000003"),
+        (&*format!("{}\n", entry(3)), "00000003"),
+        (&*format!("torn\n{}\n", entry(3)), "00000003"),
+    ];
+    for (next, expected) in cases {
+        let storage = MemorySessionStorage::new();
+        write(&storage, format!("{}\n{}\n{whole}", header("s"), entry(1)).as_bytes());
+        let mut follower = Follower::new();
+        assert_eq!(ids(&look(&mut follower, &storage)), ["00000001"]);
+        let position = follower.position().offset();
+        for delivered in [vec!["00000002".to_owned()], vec![]] {
+            follower = Follower::resume(follower.position().to_string().parse().unwrap());
+            assert_eq!(ids(&follower.look(&storage, path(), quiet).unwrap()), delivered);
+            assert_eq!(follower.position().offset(), position, "the position stays at the end of a complete line");
+        }
+        follower = Follower::resume(follower.position().to_string().parse().unwrap());
+        write(&storage, next.as_bytes());
+        assert_eq!(ids(&look(&mut follower, &storage)).join(" "), expected, "after {next:?}");
+    }
+}
+
+#[test]
+fn l5_version_1_ids_are_the_same_however_the_file_is_read() {
+    let storage = MemorySessionStorage::new();
+    write(&storage, b"{\"type\":\"session\",\"id\":\"s\"}\n");
+    let mut follower = Follower::new();
+    let mut found = Vec::new();
+    for n in 0..200 {
+        write(&storage, format!("{{\"type\":\"message\",\"n\":{n}}}\njunk\n").as_bytes());
+        if n % 3 == 0 {
+            follower = Follower::resume(follower.position().to_string().parse().unwrap());
+        }
+        let changes = look(&mut follower, &storage);
+        found.extend(
+            changes.entries().map(|entry| (entry.id().to_string(), entry.parent_id().map(ToString::to_string))),
+        );
+    }
+    let session = Session::read_from(Arc::new(storage), path()).unwrap();
+    let expected: Vec<_> =
+        session.entries().map(|entry| (entry.id().to_owned(), entry.parent_id().map(str::to_owned))).collect();
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn reads_what_a_session_reads() {
     let texts = [
         String::new(),
@@ -87,6 +207,11 @@ fn reads_what_a_session_reads() {
         let session = Session::read_from(Arc::new(storage), path()).unwrap();
         let expected: Vec<_> = session.entries().map(|entry| (entry.id().to_owned(), entry.line().unwrap())).collect();
         let found: Vec<_> = changes.entries().map(|entry| (entry.id().to_string(), entry.line())).collect();
+        assert_eq!(found, expected, "{text}");
+        let expected: Vec<_> =
+            session.defects().list().iter().map(|defect| (defect.kind(), defect.line(), defect.offset())).collect();
+        let found: Vec<_> =
+            changes.defects().list().iter().map(|defect| (defect.kind(), defect.line(), defect.offset())).collect();
         assert_eq!(found, expected, "{text}");
     }
 }

@@ -10,6 +10,7 @@ mod collect;
 mod dying;
 mod follow;
 mod follow_model;
+mod follow_reads;
 mod persist;
 mod reader;
 mod storage;
