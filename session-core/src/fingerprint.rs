@@ -47,8 +47,7 @@ impl Fingerprint {
 
     /// As text: offset, length and hash, between colons.
     pub(crate) fn to_text(self) -> String {
-        let hash: String = self.hash.iter().map(|byte| format!("{byte:02x}")).collect();
-        format!("{}:{}:{hash}", self.offset, self.len)
+        format!("{}:{}:{:032x}", self.offset, self.len, u128::from_be_bytes(self.hash))
     }
 
     /// Reads the form of [`to_text`](Self::to_text).
@@ -58,10 +57,9 @@ impl Fingerprint {
         if parts.next().is_some() || digits.len() != 2 * HASH_LEN {
             return None;
         }
-        let mut hash = [0; HASH_LEN];
-        for (n, byte) in hash.iter_mut().enumerate() {
-            *byte = u8::from_str_radix(digits.get(2 * n..2 * n + 2)?, 16).ok()?;
-        }
+        // Digits only: `from_str_radix` would take a sign, too.
+        let digits = digits.bytes().all(|digit| digit.is_ascii_hexdigit()).then_some(digits)?;
+        let hash = u128::from_str_radix(digits, 16).ok()?.to_be_bytes();
         Some(Self { offset, len, hash })
     }
 }

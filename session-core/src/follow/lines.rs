@@ -3,6 +3,9 @@
 //! It judges lines as loading a session does, and the tests hold the two against each other; but it keeps no envelopes of
 //! earlier lines, so a file of any size is followed in the memory of a slice.
 
+use std::borrow::Cow;
+use std::ops::Range;
+
 use memchr::memchr;
 
 use super::changes::{Record, Text};
@@ -23,7 +26,7 @@ use crate::storage::StorageReader;
 /// How much of the first object tells a file from others: enough for `type`, `version` and most of a UUID.
 const HEAD_LEN: usize = 64;
 /// How much before the position is looked at again: the end of an entry, its message's time in most.
-const TAIL_LEN: u64 = 32;
+const TAIL_LEN: usize = 32;
 /// How much of the beginning of a piece of a line is looked at again: an entry's base.
 const BEGINNING_LEN: usize = 96;
 
@@ -57,6 +60,15 @@ struct Line {
     /// Where it begins in the bytes at hand; none when it was too long to keep.
     kept: Option<usize>,
     ended: bool,
+}
+
+impl Line {
+    /// Where a range of the line is in the bytes at hand; none when it was too long to keep.
+    #[allow(clippy::cast_possible_truncation, reason = "the line is in memory")]
+    fn kept_range(&self, offset: u64, len: u64) -> Option<Range<usize>> {
+        let start = self.kept? + (offset - self.offset) as usize;
+        Some(start..start + len as usize)
+    }
 }
 
 /// A pass over a file, from a position on.
@@ -178,8 +190,8 @@ impl<'f> Reading<'f> {
     /// Reads the next piece; false at the end.
     fn fill(&mut self) -> Result<bool> {
         let at = self.at();
-        let piece = self.slice.bytes.clamp(BOM.len() as u64, WINDOW as u64);
-        let wanted = self.len.saturating_sub(at).min(piece) as usize;
+        let piece = usize::try_from(self.slice.bytes).unwrap_or(WINDOW).clamp(BOM.len(), WINDOW);
+        let wanted = usize::try_from(self.len.saturating_sub(at)).map_or(piece, |rest| rest.min(piece));
         let start = self.bytes.len();
         self.bytes.resize(start + wanted, 0);
         let n = if wanted == 0 { 0 } else { self.file.read_at(at, &mut self.bytes[start..])? };
@@ -244,14 +256,14 @@ impl<'f> Reading<'f> {
             _ => Fingerprint::of(self.position.offset, &open[..open.len().min(BEGINNING_LEN)]),
         };
         let covered = if self.too_long { 0 } else { BEGINNING_LEN.min(open.len()) };
-        let end = &open[covered.max(open.len().saturating_sub(TAIL_LEN as usize))..];
+        let end = &open[covered.max(open.len().saturating_sub(TAIL_LEN))..];
         [beginning, Fingerprint::of(self.position.offset + self.open_len - end.len() as u64, end)]
     }
 
     fn line(&mut self, shape: Shape, line: Line) -> Result<()> {
         match shape {
             Shape::Blank => Ok(()),
-            Shape::Object(keys) => self.object(keys, line, line.offset, line.len),
+            Shape::Object(keys) => self.object(&keys, line, line.offset, line.len),
             Shape::OtherValue => {
                 self.report(DefectKind::NotAnObject, line);
                 Ok(())
@@ -266,8 +278,8 @@ impl<'f> Reading<'f> {
 
     fn salvage(&mut self, line: Line) -> Result<()> {
         let mut salvage = Salvage::default();
-        if let Some(start) = line.kept {
-            salvage.feed(&self.bytes[start..start + line.len as usize]);
+        if let Some(kept) = line.kept_range(line.offset, line.len) {
+            salvage.feed(&self.bytes[kept]);
         } else {
             let end = line.offset + line.len;
             let mut at = line.offset;
@@ -281,7 +293,7 @@ impl<'f> Reading<'f> {
             }
         }
         for record in salvage.finish() {
-            self.object(record.keys, line, line.offset + record.range.start, record.range.end - record.range.start)?;
+            self.object(&record.keys, line, line.offset + record.range.start, record.range.end - record.range.start)?;
             if self.is_v1() {
                 break;
             }
@@ -290,7 +302,7 @@ impl<'f> Reading<'f> {
     }
 
     /// One whole object at `offset`, which is a line of its own or stands inside a damaged one.
-    fn object(&mut self, keys: OwnKeys, line: Line, offset: u64, len: u64) -> Result<()> {
+    fn object(&mut self, keys: &OwnKeys, line: Line, offset: u64, len: u64) -> Result<()> {
         let kind = keys.kind.text();
         match self.position.start {
             Start::Invalid => return Ok(()),
@@ -324,15 +336,11 @@ impl<'f> Reading<'f> {
             Field::Text(text) => Timestamp::parse(text),
             _ => None,
         };
-        let text = match line.kept {
-            Some(start) => {
-                let start = start + (offset - line.offset) as usize;
-                Text::Kept(start..start + len as usize)
-            }
-            None => {
-                let beginning = read_range(self.file, offset, len.min(BEGINNING_LEN as u64))?;
-                Text::InFile(Fingerprint::of(offset, &beginning))
-            }
+        let text = if let Some(kept) = line.kept_range(offset, len) {
+            Text::Kept(kept)
+        } else {
+            let beginning = read_range(self.file, offset, len.min(BEGINNING_LEN as u64))?;
+            Text::InFile(Fingerprint::of(offset, &beginning))
         };
         let kind = kind.unwrap_or_default().into();
         self.records.push(Record { line: line.number, offset, len, id, parent, kind, timestamp, text });
@@ -398,13 +406,10 @@ impl<'f> Reading<'f> {
     }
 
     /// The bytes of a range of a line.
-    fn text(&self, line: Line, offset: u64, len: u64) -> Result<std::borrow::Cow<'_, [u8]>> {
-        match line.kept {
-            Some(start) => {
-                let start = start + (offset - line.offset) as usize;
-                Ok((&self.bytes[start..start + len as usize]).into())
-            }
-            None => Ok(read_range(self.file, offset, len)?.into()),
+    fn text(&self, line: Line, offset: u64, len: u64) -> Result<Cow<'_, [u8]>> {
+        match line.kept_range(offset, len) {
+            Some(kept) => Ok(Cow::Borrowed(&self.bytes[kept])),
+            None => Ok(Cow::Owned(read_range(self.file, offset, len)?)),
         }
     }
 
@@ -467,11 +472,12 @@ impl<'f> Reading<'f> {
     fn tail(&self) -> Result<Fingerprint> {
         let end = self.position.offset;
         let floor = self.position.head.map_or(0, |head| head.offset());
-        let len = TAIL_LEN.min(end - floor);
+        let len = usize::try_from(end - floor).map_or(TAIL_LEN, |len| len.min(TAIL_LEN));
+        let start = end - len as u64;
         let at_hand = &self.bytes[self.unbroken..self.line_start];
-        match at_hand.len().checked_sub(len as usize) {
-            Some(start) => Ok(Fingerprint::of(end - len, &at_hand[start..])),
-            None => Ok(Fingerprint::of(end - len, &read_range(self.file, end - len, len)?)),
+        match at_hand.len().checked_sub(len) {
+            Some(from) => Ok(Fingerprint::of(start, &at_hand[from..])),
+            None => Ok(Fingerprint::of(start, &read_range(self.file, start, len as u64)?)),
         }
     }
 }

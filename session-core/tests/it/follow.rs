@@ -69,7 +69,7 @@ fn k49_three_pieces_and_a_restart_in_between() {
 #[test]
 fn k50_replaced_truncated_shorter_deleted_and_made_again() {
     let storage = MemorySessionStorage::new();
-    let text = |lines: &[String]| lines.iter().map(|line| format!("{line}\n")).collect::<String>();
+    let text = |lines: &[String]| lines.join("\n") + "\n";
     let mut follower = Follower::new();
     let mut seen = |storage: &MemorySessionStorage| {
         let changes = look(&mut follower, storage);

@@ -214,7 +214,7 @@ fn an_error_moves_nothing() {
 fn lines_too_long_to_keep() {
     let (storage, path) = (MemorySessionStorage::new(), Path::new("/s.jsonl"));
     append(&storage, path, HEADER);
-    let long = line(1, LONGEST_KEPT as usize + 300_000);
+    let long = line(1, usize::try_from(LONGEST_KEPT).unwrap() + 300_000);
     append(&storage, path, &long[..5_000_000]);
     let reads = Reads::of(&storage);
     let mut follower = Follower::new();
