@@ -1,286 +1,493 @@
-//! The loop's work for one agent directory: hints in, prompts and positions out. It waits for nothing and tells no time
-//! by itself; `supervise` drives it.
+//! The loop's work for one agent directory: hints in; prompts, positions and pointers out. It waits for nothing and tells no
+//! time by itself; `supervise` drives it.
+//!
+//! A hint means "look": lost events, rescans, renames and polling take the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use history::HistoryStorage;
 use session_core::AgentDir;
-use session_core::storage::SessionStorage;
+use session_core::follow::{Position, Transition};
+use session_core::storage::{FileKind, SessionStorage};
 
-use crate::discover;
-use crate::intake::{self, Look};
-use crate::ledger::Known;
+use crate::discover::{self, Filter};
+use crate::intake::Look;
+use crate::ledger::Change;
 use crate::sinks::history::{self as sink, Tally};
-use crate::source::{Coverage, Hint, Source};
+use crate::sinks::pointers::{Knowledge, PointerSink};
+use crate::source::{Hint, Source, poll};
 use crate::state::Board;
+use crate::tails::Tails;
+use crate::terminals::Processes;
+use crate::watches::{Standing, Watches};
 
-/// How often everything is looked at, whatever events said.
-pub(crate) const RECONCILE: Duration = Duration::from_secs(60);
-/// How often directories without events are looked at.
-pub(crate) const POLL: Duration = Duration::from_secs(2);
+/// Prompts that are held before they are written; a first sync sorts at least so much by time.
+const GATHERED_BYTES: usize = 256 * 1024 * 1024;
+/// The terminal of a session is looked for at most so often.
+const DISCOVERY: Duration = Duration::from_secs(5);
 
-/// Time since some fixed moment; handed in.
-pub(crate) type Tick = Duration;
+/// A moment: for what is due, and for what is old.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    /// Time since some fixed moment.
+    pub(crate) tick: Duration,
+    /// What the clock says.
+    pub(crate) clock: SystemTime,
+}
+
+/// What is followed, and how.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Directories of session directories.
+    pub(crate) roots: Vec<PathBuf>,
+    pub(crate) filter: Filter,
+    /// How often everything is looked at, whatever events said.
+    pub(crate) reconcile: Duration,
+}
+
+impl Plan {
+    /// The sessions of an agent directory, in the default way.
+    pub(crate) fn of(agent: &AgentDir) -> Self {
+        Self { roots: vec![agent.sessions()], filter: Filter::default(), reconcile: Duration::from_secs(60) }
+    }
+}
 
 /// What one agent directory needs to be followed.
 pub(crate) struct Engine {
-    agent: AgentDir,
+    plan: Plan,
     storage: Arc<dyn SessionStorage>,
     store: Arc<HistoryStorage>,
-    source: Box<dyn Source>,
+    watches: Watches,
+    tails: Tails,
+    pointers: PointerSink,
+    /// None: terminals of sessions can't be found, or are not to be.
+    processes: Option<Processes>,
+    /// When a session's terminal was looked for last.
+    announced: BTreeMap<PathBuf, Duration>,
     board: Board,
     stop: Arc<AtomicBool>,
-    /// Session directories that were seen, and whether events come for them.
-    dirs: BTreeMap<PathBuf, Coverage>,
-    /// How far each file was read, as committed.
-    files: BTreeMap<PathBuf, Known>,
-    /// Files with problems that were told, so that each is told once.
+    /// Files whose trouble was told, so that each is told once.
     told: BTreeSet<PathBuf>,
-    next_reconcile: Tick,
-    next_poll: Tick,
-    /// Files whose look or transaction failed; tried again at the next poll.
+    /// Positions that passed no prompt; they wait for a transaction that is needed anyway.
+    unsaved: BTreeMap<PathBuf, Position>,
+    /// Files that can't be read; each reconcile tries again.
+    unread: BTreeSet<PathBuf>,
+    /// Files whose transaction failed; tried again at the next poll.
     retry: BTreeSet<PathBuf>,
+    next_reconcile: Duration,
+    next_poll: Duration,
 }
 
 /// What a step did.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Report {
     pub(crate) tally: Tally,
+    /// Files with news.
     pub(crate) files_read: u64,
     /// What is wrong in files, or could not be done.
     pub(crate) problems: Vec<String>,
 }
 
+/// What a pass over directories found.
+#[derive(Default)]
+struct Found {
+    files: BTreeSet<PathBuf>,
+    dirs: BTreeSet<PathBuf>,
+    is_partial: bool,
+}
+
 impl Engine {
-    /// Opens what is known of the agent directory.
+    /// Takes up what is known of the agent directory.
     ///
     /// # Errors
     /// What the history said.
     pub(crate) fn new(
-        agent: AgentDir,
+        agent: &AgentDir,
+        plan: Plan,
         storage: Arc<dyn SessionStorage>,
         store: Arc<HistoryStorage>,
         source: Box<dyn Source>,
         board: Board,
         stop: Arc<AtomicBool>,
     ) -> history::Result<Self> {
-        let files = sink::load(&store)?;
+        let memory = sink::load(&store)?;
+        let mut tails = Tails::default();
+        memory.files.into_iter().for_each(|(path, position)| tails.insert(path, position));
+        let pointers = PointerSink::new(Arc::clone(&storage), agent.terminal_sessions(), memory.pointers);
         Ok(Self {
-            agent,
+            plan,
             storage,
             store,
-            source,
+            watches: Watches::new(source),
+            tails,
+            pointers,
+            processes: None,
+            announced: BTreeMap::new(),
             board,
             stop,
-            dirs: BTreeMap::new(),
-            files,
             told: BTreeSet::new(),
+            unsaved: BTreeMap::new(),
+            unread: BTreeSet::new(),
+            retry: BTreeSet::new(),
             next_reconcile: Duration::ZERO,
             next_poll: Duration::ZERO,
-            retry: BTreeSet::new(),
         })
     }
 
-    /// Looks everywhere: what is new, what went.
-    pub(crate) fn reconcile(&mut self, now: Tick) -> Report {
-        self.next_reconcile = now + RECONCILE;
+    /// Sessions' terminals are looked for among these processes.
+    pub(crate) fn discover_terminals(&mut self, processes: Processes) {
+        self.processes = Some(processes);
+    }
+
+    /// Looks everywhere: what is new, what moved, what went.
+    pub(crate) fn reconcile(&mut self, now: Moment) -> Report {
+        self.next_reconcile = now.tick + self.plan.reconcile;
         let mut report = Report::default();
-        let sessions = self.agent.sessions();
-        let mut paths = Vec::new();
-        match self.storage.stat(&sessions) {
-            Ok(Some(_)) => {
-                self.watch(&sessions);
-                if let Some(parent) = sessions.parent() {
-                    self.source.forget(parent);
-                    self.dirs.remove(parent);
-                }
-            }
-            Ok(None) => {
-                // It may appear: until then its parent is watched.
-                if let Some(parent) = sessions.parent().map(Path::to_owned) {
-                    self.watch(&parent);
-                }
-                self.source.forget(&sessions);
-            }
-            Err(error) => report.problems.push(error.to_string()),
+        let mut found = Found::default();
+        for root in self.plan.roots.clone() {
+            self.scan_root(&root, &mut found, &mut report);
         }
-        match discover::dirs(self.storage.as_ref(), &sessions) {
-            Ok(dirs) => {
-                let gone: Vec<PathBuf> = self
-                    .dirs
-                    .keys()
-                    .filter(|dir| dir.starts_with(&sessions) && **dir != sessions && !dirs.contains(dir))
-                    .cloned()
-                    .collect();
-                for dir in gone {
-                    self.source.forget(&dir);
-                    self.dirs.remove(&dir);
-                }
-                for dir in dirs {
-                    self.scan(&dir, &mut paths, &mut report);
-                }
-            }
-            Err(error) => report.problems.push(error.to_string()),
+        let missing: Vec<PathBuf> =
+            self.tails.paths().filter(|path| !found.files.contains(*path)).map(Path::to_owned).collect();
+        found.files.extend(missing);
+        found.files.append(&mut self.retry);
+        self.read(found.files, now, &mut report);
+        let is_full = !found.is_partial && self.unread.is_empty() && self.retry.is_empty();
+        let is_full = is_full && !self.stop.load(Ordering::Relaxed);
+        let knowledge = if is_full { Knowledge::Full } else { Knowledge::Partial };
+        report.problems.extend(self.pointers.follow(&self.tails, knowledge, now.clock));
+        if knowledge == Knowledge::Full {
+            let buried = self.tails.bury();
+            self.unsaved.retain(|path, _| !buried.contains(path));
+            self.record(buried.into_iter().map(Change::Gone).collect(), &mut report);
         }
-        paths.extend(std::mem::take(&mut self.retry));
-        self.read(paths, &mut report);
+        self.save_positions(&mut report);
+        self.announced.retain(|_, last| now.tick.saturating_sub(*last) < self.plan.reconcile);
         self.tell(&report);
         report
     }
 
     /// Looks where hints point.
-    pub(crate) fn handle(&mut self, hints: impl IntoIterator<Item = Hint>, now: Tick) -> Report {
+    pub(crate) fn handle(&mut self, hints: impl IntoIterator<Item = Hint>, now: Moment) -> Report {
         let mut changed = BTreeSet::new();
         for hint in hints {
             match hint {
                 Hint::Everything => return self.reconcile(now),
-                Hint::Changed(path) => {
-                    changed.insert(path);
-                }
+                Hint::Changed(path) => drop(changed.insert(path)),
             }
         }
         let mut report = Report::default();
-        let sessions = self.agent.sessions();
-        let mut paths = Vec::new();
+        let mut found = Found::default();
         for path in changed {
-            if path == sessions {
+            if self.plan.roots.contains(&path) {
                 return self.reconcile(now);
             }
-            let Ok(below) = path.strip_prefix(&sessions) else { continue };
-            match below.components().count() {
-                1 => self.scan(&path, &mut paths, &mut report),
-                2 if discover::is_session_name(&path) => paths.push(path),
-                _ => {}
+            let Some(relative) = self.plan.roots.iter().find_map(|root| path.strip_prefix(root).ok()) else { continue };
+            if self.plan.filter.admits(relative) {
+                found.files.insert(path);
+            } else if self.plan.filter.enters(relative) {
+                self.scan(&path, &mut found, &mut report);
+                // What was in it has gone with it, or moved.
+                let inside = self.tails.paths().filter(|file| file.starts_with(&path));
+                found.files.extend(inside.map(Path::to_owned));
             }
         }
-        self.read(paths, &mut report);
-        self.tell(&report);
+        self.step(found.files, now, &mut report);
         report
     }
 
     /// Does what is due by now.
-    pub(crate) fn tick(&mut self, now: Tick) -> Report {
-        if now >= self.next_reconcile {
+    pub(crate) fn tick(&mut self, now: Moment) -> Report {
+        if now.tick >= self.next_reconcile {
             return self.reconcile(now);
         }
         let mut report = Report::default();
-        if now >= self.next_poll && self.needs_polling() {
-            self.next_poll = now + POLL;
-            let mut paths: Vec<PathBuf> = std::mem::take(&mut self.retry).into_iter().collect();
-            let polled: Vec<PathBuf> = self
-                .dirs
-                .iter()
-                .filter(|(_, coverage)| **coverage != Coverage::Events)
-                .map(|(dir, _)| dir.clone())
-                .collect();
-            for dir in polled {
-                self.scan(&dir, &mut paths, &mut report);
+        if now.tick >= self.next_poll && self.needs_polling() {
+            self.next_poll = now.tick + poll::INTERVAL;
+            let mut found = Found { files: std::mem::take(&mut self.retry), ..Found::default() };
+            for dir in self.watches.polled() {
+                if self.plan.roots.contains(&dir) {
+                    self.scan_root(&dir, &mut found, &mut report);
+                } else if !found.dirs.contains(&dir) {
+                    self.scan(&dir, &mut found, &mut report);
+                }
             }
-            self.read(paths, &mut report);
-            self.tell(&report);
+            self.step(found.files, now, &mut report);
         }
         report
     }
 
     /// When [`tick`](Self::tick) has something to do next.
-    pub(crate) fn next(&self) -> Tick {
+    pub(crate) fn next(&self) -> Duration {
         if self.needs_polling() { self.next_reconcile.min(self.next_poll) } else { self.next_reconcile }
     }
 
+    /// Before the end: what waits for a transaction gets one.
+    pub(crate) fn finish(&mut self) {
+        let mut report = Report::default();
+        self.save_positions(&mut report);
+        self.tell(&report);
+    }
+
     fn needs_polling(&self) -> bool {
-        !self.retry.is_empty() || self.dirs.values().any(|coverage| *coverage != Coverage::Events)
+        !self.retry.is_empty() || self.watches.polls()
     }
 
-    /// Watches a directory and adds its session files. The watch comes first: what appears in between is seen by one.
-    fn scan(&mut self, dir: &Path, paths: &mut Vec<PathBuf>, report: &mut Report) {
-        match self.storage.stat(dir) {
-            Ok(Some(_)) => self.watch(dir),
-            Ok(None) => {
-                self.source.forget(dir);
-                self.dirs.remove(dir);
+    /// One way for everything that is not a full reconcile.
+    fn step(&mut self, files: BTreeSet<PathBuf>, now: Moment, report: &mut Report) {
+        let has_moves = self.read(files, now, report);
+        if has_moves {
+            report.problems.extend(self.pointers.follow(&self.tails, Knowledge::Partial, now.clock));
+        }
+        self.tell(report);
+    }
+
+    /// A directory of session directories. While it is not there its parent is watched: it may appear.
+    fn scan_root(&mut self, root: &Path, found: &mut Found, report: &mut Report) {
+        let parent = root.parent().map(Path::to_owned);
+        if !self.follow(root, found, report) {
+            found.is_partial = true;
+            if let Some(parent) = parent {
+                self.follow(&parent, &mut Found::default(), report);
+            }
+            // It may have appeared between the two looks.
+            if !self.follow(root, found, report) {
                 return;
             }
-            Err(error) => report.problems.push(error.to_string()),
         }
-        match discover::files(self.storage.as_ref(), dir) {
-            Ok(files) => paths.extend(files),
-            Err(error) => report.problems.push(error.to_string()),
+        if let Some(parent) = root.parent().filter(|parent| !self.plan.roots.iter().any(|root| root == parent)) {
+            self.watches.forget(parent);
         }
-    }
-
-    fn watch(&mut self, dir: &Path) {
-        if self.dirs.get(dir) == Some(&Coverage::Events) {
-            return;
-        }
-        let coverage = self.source.watch(dir);
-        if let Coverage::Polling(reason) = &coverage {
-            let state = self.board.state();
-            if state.polling_reason.as_ref() != Some(reason) {
-                tracing::warn!("{reason}: polling instead, {} first", dir.display());
-                self.board.change(|state| state.polling_reason = Some(reason.clone()));
-            }
-        }
-        self.dirs.insert(dir.to_owned(), coverage);
-    }
-
-    fn read(&mut self, paths: Vec<PathBuf>, report: &mut Report) {
-        let mut looks: Vec<(PathBuf, Look)> = Vec::new();
-        for path in paths {
-            if self.stop.load(Ordering::Relaxed) {
-                return;
-            }
-            let position = self.files.get(&path).map(|known| known.position.as_str());
-            match intake::look(&self.storage, &path, position) {
-                Ok(Some(look)) => {
-                    self.board.working(|state| state.read += 1);
-                    report.files_read += 1;
-                    if let Some((count, first)) = &look.defects
-                        && self.told.insert(path.clone())
-                    {
-                        let more = if *count > 1 { format!(" (and {} more)", count - 1) } else { String::new() };
-                        report.problems.push(format!("{first}{more}"));
-                    }
-                    looks.push((path, look));
+        let mut below = Found::default();
+        match self.storage.read_dir(root) {
+            Ok(items) => {
+                for dir in discover::split(items.unwrap_or_default()).1 {
+                    self.scan(&dir, &mut below, report);
                 }
-                Ok(None) => {}
+            }
+            Err(error) => self.trouble(root, &error.to_string(), &mut below, report),
+        }
+        below.dirs.insert(root.to_owned());
+        self.watches.retain(root, &below.dirs);
+        found.files.append(&mut below.files);
+        found.dirs.append(&mut below.dirs);
+        found.is_partial |= below.is_partial;
+    }
+
+    /// Watches a directory and adds its session files, and those of directories in it where a pattern asks for them.
+    fn scan(&mut self, dir: &Path, found: &mut Found, report: &mut Report) {
+        let mut dirs = vec![dir.to_owned()];
+        while let Some(dir) = dirs.pop() {
+            let is_dir = matches!(self.storage.stat(&dir), Ok(Some(stat)) if stat.kind == FileKind::Directory);
+            if !is_dir {
+                self.watches.forget(&dir);
+                continue;
+            }
+            if !self.follow(&dir, found, report) {
+                continue;
+            }
+            found.dirs.insert(dir.clone());
+            let (files, below) = match self.storage.read_dir(&dir) {
+                Ok(items) => discover::split(items.unwrap_or_default()),
                 Err(error) => {
-                    if self.told.insert(path.clone()) {
+                    self.trouble(&dir, &error.to_string(), found, report);
+                    continue;
+                }
+            };
+            let relative = |path: &Path| {
+                self.plan.roots.iter().find_map(|root| path.strip_prefix(root).ok()).map(Path::to_owned)
+            };
+            let admits = |path: &PathBuf| relative(path).is_some_and(|path| self.plan.filter.admits(&path));
+            let enters = |path: &PathBuf| relative(path).is_some_and(|path| self.plan.filter.enters(&path));
+            found.files.extend(files.into_iter().filter(admits));
+            dirs.extend(below.into_iter().filter(enters));
+        }
+    }
+
+    /// Whether the directory is there and looked into under this name.
+    fn follow(&mut self, dir: &Path, found: &mut Found, report: &mut Report) -> bool {
+        match self.watches.follow(self.storage.as_ref(), dir) {
+            Ok(standing) => standing == Standing::Followed,
+            Err(error) => {
+                self.trouble(dir, &error.to_string(), found, report);
+                false
+            }
+        }
+    }
+
+    fn trouble(&mut self, path: &Path, message: &str, found: &mut Found, report: &mut Report) {
+        found.is_partial = true;
+        if self.told.insert(path.to_owned()) {
+            report.problems.push(message.to_owned());
+        }
+    }
+
+    /// Looks at files and writes what they brought. Returns whether files appeared, moved or went.
+    fn read(&mut self, files: BTreeSet<PathBuf>, now: Moment, report: &mut Report) -> bool {
+        let mut gathered = Gathered::default();
+        let mut has_moves = false;
+        for path in files {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            has_moves |= self.take_over(&path);
+            let before = self.tails.get(&path).map(|tail| tail.position().clone());
+            let look = self.tails.get_or_new(&path).look(self.storage.as_ref(), &path, now.clock);
+            if look.is_ok() {
+                self.unread.remove(&path);
+            }
+            match look {
+                Ok(Some(look)) if look.transition == Some(Transition::Deleted) => {
+                    self.tails.vanish(&path);
+                    self.told.remove(&path);
+                    has_moves = true;
+                }
+                Ok(Some(look)) => {
+                    self.tails.looked(&path);
+                    self.tails.appear(&path);
+                    has_moves |= look.transition.is_some_and(Transition::is_from_the_beginning);
+                    report.files_read += 1;
+                    self.board.working(|state| state.read += 1);
+                    if let Some(problem) = look.problem() {
+                        report.problems.push(problem);
+                    }
+                    gathered.add(path, before, look);
+                }
+                Ok(None) if before.is_none() => self.tails.roll_back(&path, None),
+                Ok(None) => self.tails.appear(&path),
+                Err(error) => {
+                    self.tails.roll_back(&path, before);
+                    self.unread.insert(path.clone());
+                    if self.told.insert(path) {
                         report.problems.push(error.to_string());
                     }
                 }
             }
+            if gathered.bytes > GATHERED_BYTES {
+                self.commit(std::mem::take(&mut gathered), now, report);
+            }
         }
+        self.commit(gathered, now, report);
+        has_moves
+    }
+
+    /// When a file that is followed has this name now, reading goes on under it. Returns whether that is so.
+    fn take_over(&mut self, path: &Path) -> bool {
+        let Ok(Some(identity)) = self.storage.identity(path) else { return false };
+        if self.tails.get(path).is_some_and(|tail| tail.identity() == Some(identity)) {
+            return false;
+        }
+        let Some(old) = self.tails.path_of(identity).map(Path::to_owned).filter(|old| old != path) else { return false };
+        let is_there = self.storage.identity(&old).is_ok_and(|at_old| at_old == Some(identity));
+        if is_there {
+            return false;
+        }
+        self.tails.rename(&old, path);
+        if let Some(position) = self.tails.get(path).map(|tail| tail.position().clone()) {
+            self.unsaved.insert(path.to_owned(), position);
+        }
+        true
+    }
+
+    fn commit(&mut self, gathered: Gathered, now: Moment, report: &mut Report) {
+        let Gathered { looks, mut before, written, .. } = gathered;
         if looks.is_empty() {
             return;
         }
-        let left: Vec<PathBuf> = looks.iter().map(|(path, _)| path.clone()).collect();
-        let (files, board) = (&mut self.files, &self.board);
-        let committed = sink::commit(&self.store, looks, &self.stop, |finished, tally| {
-            files.extend(finished);
-            report.tally.add(tally);
-            board.working(|state| state.added += tally.added);
-        });
-        if let Err(error) = committed {
-            report.problems.push(error.to_string());
-            self.retry.extend(left);
+        if looks.iter().all(|(_, look)| look.prompts.is_empty()) {
+            self.unsaved.extend(looks.into_iter().map(|(path, look)| (path, look.position)));
+        } else {
+            let waiting = std::mem::take(&mut self.unsaved).into_iter();
+            let waiting = waiting.filter(|(path, _)| !before.contains_key(path));
+            let looks = waiting.map(|(path, position)| (path, Look { position, ..Look::default() })).chain(looks);
+            let (board, tally) = (&self.board, &mut report.tally);
+            let committed = sink::commit(&self.store, looks.collect(), &self.stop, |finished, done| {
+                finished.iter().for_each(|path| drop(before.remove(path)));
+                tally.add(done);
+                board.working(|state| state.added += done.added);
+            });
+            if let Err(error) = committed {
+                report.problems.push(error.to_string());
+                for (path, position) in before {
+                    self.tails.roll_back(&path, position);
+                    self.retry.insert(path);
+                }
+            }
+        }
+        for path in written {
+            self.announce(&path, now, report);
         }
         self.board.idle();
     }
 
-    fn tell(&self, report: &Report) {
+    fn save_positions(&mut self, report: &mut Report) {
+        let changes = std::mem::take(&mut self.unsaved).into_iter().map(|(path, position)| Change::Read(path, position));
+        self.record(changes.collect(), report);
+    }
+
+    fn record(&self, changes: Vec<Change>, report: &mut Report) {
+        for changes in changes.chunks(500) {
+            if let Err(error) = sink::record(&self.store, changes.to_vec()) {
+                // Positions that are not stored cost a second reading and nothing else.
+                report.problems.push(error.to_string());
+            }
+        }
+    }
+
+    /// A session is being written: its terminal's pointer may be ours to write.
+    fn announce(&mut self, path: &Path, now: Moment, report: &mut Report) {
+        let Some(processes) = &self.processes else { return };
+        let is_due = self.announced.get(path).is_none_or(|last| now.tick.saturating_sub(*last) >= DISCOVERY);
+        let Some(tail) = self.tails.get(path).filter(|_| is_due) else { return };
+        let (Some(identity), Some(cwd)) = (tail.identity(), tail.cwd()) else { return };
+        self.announced.insert(path.to_owned(), now.tick);
+        let Some(terminal) = processes.terminal_of(identity, |file| self.tails.path_of(file).is_some()) else { return };
+        match self.pointers.announce(&terminal, cwd, path) {
+            Ok(change) => self.record(change.into_iter().collect(), report),
+            Err(error) => report.problems.push(error.to_string()),
+        }
+    }
+
+    fn tell(&mut self, report: &Report) {
         for problem in &report.problems {
             self.board.problem(problem);
         }
-        let polled = self.dirs.values().filter(|coverage| **coverage != Coverage::Events).count() as u64;
-        let (directories, files) = (self.dirs.len() as u64, self.files.len() as u64);
+        for reason in self.watches.news() {
+            tracing::warn!("{reason}: polling instead");
+            self.board.change(|state| state.polling_reason = Some(reason));
+        }
+        let polled = if self.watches.polls() { self.watches.polled().len() as u64 } else { 0 };
+        let (directories, files) = (self.watches.len() as u64, self.tails.len() as u64);
         self.board.change(|state| {
             state.directories = directories;
             state.files = files;
             state.polled = polled;
         });
+    }
+}
+
+/// What looks brought, before it is written.
+#[derive(Default)]
+struct Gathered {
+    looks: Vec<(PathBuf, Look)>,
+    /// Where reading began: what to go back to when writing fails.
+    before: BTreeMap<PathBuf, Option<Position>>,
+    /// Files that are being written.
+    written: Vec<PathBuf>,
+    bytes: usize,
+}
+
+impl Gathered {
+    fn add(&mut self, path: PathBuf, before: Option<Position>, look: Look) {
+        self.bytes += look.prompts.iter().map(|prompt| prompt.text.len()).sum::<usize>();
+        self.before.insert(path.clone(), before);
+        if look.has_news && look.is_fresh {
+            self.written.push(path.clone());
+        }
+        self.looks.push((path, look));
     }
 }

@@ -1,62 +1,127 @@
 //! One session file and how far it was read: what is new in it, as prompts. It writes nothing and knows no database.
 
 use std::path::Path;
-use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
-use session_core::storage::SessionStorage;
-use session_core::{EntryKind, ErrorKind, Result, Session};
+use session_core::follow::{Follower, Position, Slice, Transition};
+use session_core::storage::{FileIdentity, SessionStorage};
+use session_core::{EntryKind, ErrorKind, Result};
 
 use crate::prompt::Prompt;
 
-/// What a look at a session file brought.
+/// A file that was not written to for so long has a last line that is not being written.
+const QUIET: Duration = Duration::from_secs(5);
+
+/// What looks at a session file brought.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Look {
-    /// The session's id; none when the file has no valid header.
-    pub(crate) session: Option<String>,
-    /// The working directory that the header names.
-    pub(crate) cwd: Option<String>,
+    /// What became of the file, as the first look saw it.
+    pub(crate) transition: Option<Transition>,
+    /// Whether there were entries.
+    pub(crate) has_news: bool,
+    /// Whether the file was written to just now.
+    pub(crate) is_fresh: bool,
     /// New prompts, in the order of the file.
     pub(crate) prompts: Vec<Prompt>,
-    /// What is wrong in the file: how many things, and the first of them.
+    /// What is wrong in what was read: how many things, and the first of them.
     pub(crate) defects: Option<(u64, String)>,
-    /// How far it was read, as the ledger keeps it.
-    pub(crate) position: String,
+    /// How far it was read.
+    pub(crate) position: Position,
 }
 
-/// Looks at a file that may have changed since `position`. None when there is nothing new, or no file.
-pub(crate) fn look(storage: &Arc<dyn SessionStorage>, path: &Path, position: Option<&str>) -> Result<Option<Look>> {
-    let Some(stat) = storage.stat(path)? else { return Ok(None) };
-    let now = format!("{}:{}:{}", stat.identity.device, stat.identity.inode, stat.len);
-    if position == Some(now.as_str()) {
-        return Ok(None);
+/// A file and how far it was read.
+#[derive(Debug, Default)]
+pub(crate) struct Tail {
+    follower: Follower,
+}
+
+impl Tail {
+    /// Goes on from a position that was stored.
+    pub(crate) fn resume(position: Position) -> Self {
+        Self { follower: Follower::resume(position) }
     }
-    let session = match Session::read_from(Arc::clone(storage), path) {
-        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
-        session => session?,
-    };
-    let header = session.header();
-    let defects = session.defects();
-    let mut look = Look {
-        session: header.map(|header| header.id().to_string()),
-        cwd: header.and_then(session_core::Header::cwd).filter(|cwd| !cwd.is_empty()),
-        prompts: Vec::new(),
-        defects: defects.list().first().map(|first| (defects.total(), first.to_string())),
-        position: now,
-    };
-    if header.is_none() && stat.len > 0 {
-        let message = format!("{}: no valid session header; nothing of it is read", path.display());
-        look.defects = Some((defects.total().max(1), message));
+
+    pub(crate) fn position(&self) -> &Position {
+        self.follower.position()
     }
-    for entry in session.entries().filter(|entry| entry.kind() == EntryKind::Message) {
-        match entry.json() {
-            Ok(json) => look.prompts.extend(Prompt::of(entry.id(), entry.timestamp(), json.view())),
-            Err(error) if error.kind() == ErrorKind::NotJson => {
-                let count = look.defects.as_ref().map_or(0, |(count, _)| *count);
-                let first = look.defects.take().map_or_else(|| error.to_string(), |(_, first)| first);
-                look.defects = Some((count + 1, first));
+
+    pub(crate) fn identity(&self) -> Option<FileIdentity> {
+        self.position().identity()
+    }
+
+    /// The session's id; none when the file has no valid header, or was never there.
+    pub(crate) fn session(&self) -> Option<&str> {
+        self.position().session().map(|session| session.id().as_str())
+    }
+
+    /// The working directory that the header names.
+    pub(crate) fn cwd(&self) -> Option<&str> {
+        self.position().session().and_then(|session| session.cwd()).filter(|cwd| !cwd.is_empty())
+    }
+
+    /// Looks at the file that `path` names until nothing more is new. None when nothing is.
+    ///
+    /// # Errors
+    /// What the storage said; the position may have moved, and what was read is not lost: resume from the stored one.
+    pub(crate) fn look(&mut self, storage: &dyn SessionStorage, path: &Path, now: SystemTime) -> Result<Option<Look>> {
+        let Some(stat) = storage.stat(path)? else {
+            return Ok(self.identity().map(|_| Look { transition: Some(Transition::Deleted), ..self.empty() }));
+        };
+        let is_quiet = now.duration_since(stat.modified).is_ok_and(|since| since >= QUIET);
+        let slice = if is_quiet { Slice::default().taking_last_line() } else { Slice::default() };
+        let mut look = Look { is_fresh: !is_quiet, ..self.empty() };
+        loop {
+            let changes = self.follower.look(storage, path, slice)?;
+            if look.transition.is_none() {
+                if matches!(changes.transition(), Transition::Unchanged | Transition::NotYet) {
+                    return Ok(None);
+                }
+                look.transition = Some(changes.transition());
+            } else if changes.transition().is_from_the_beginning() {
+                // Replaced between two slices: what was read before stays, it is known by its keys.
+                look.transition = Some(changes.transition());
             }
-            Err(error) => return Err(error),
+            for entry in changes.entries() {
+                look.has_news = true;
+                if entry.kind() != EntryKind::Message {
+                    continue;
+                }
+                match entry.json() {
+                    Ok(json) => look.prompts.extend(Prompt::of(entry.id().as_str(), entry.timestamp(), json.view())),
+                    Err(error) if error.kind() == ErrorKind::NotJson => look.defect(1, &error.to_string()),
+                    Err(error) => return Err(error),
+                }
+            }
+            if let Some(first) = changes.defects().list().first() {
+                look.defect(changes.defects().total(), &first.to_string());
+            }
+            if !changes.has_more() {
+                break;
+            }
         }
+        look.position = self.position().clone();
+        let read_without_header = look.position.lines() > 0 && self.session().is_none();
+        if read_without_header && look.transition.is_some_and(Transition::is_from_the_beginning) {
+            let total = look.defects.take().map_or(0, |(total, _)| total);
+            look.defect(total + 1, &format!("{}: no valid session header; nothing of it is read", path.display()));
+        }
+        Ok(Some(look))
     }
-    Ok(Some(look))
+
+    fn empty(&self) -> Look {
+        Look { position: self.position().clone(), ..Look::default() }
+    }
+}
+
+impl Look {
+    fn defect(&mut self, count: u64, message: &str) {
+        let (total, _) = self.defects.get_or_insert_with(|| (0, message.to_owned()));
+        *total += count;
+    }
+
+    /// What is wrong, in one line.
+    pub(crate) fn problem(&self) -> Option<String> {
+        let (total, first) = self.defects.as_ref()?;
+        Some(if *total > 1 { format!("{first} (and {} more)", total - 1) } else { first.clone() })
+    }
 }

@@ -9,12 +9,18 @@ mod engine;
 mod exit;
 mod intake;
 mod ledger;
+mod logging;
 mod place;
 mod prompt;
+mod readiness;
+mod settings;
 mod sinks;
 mod source;
 mod state;
 mod supervise;
+mod tails;
+mod terminals;
+mod watches;
 
 use std::process::ExitCode;
 

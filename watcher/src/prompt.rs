@@ -48,12 +48,13 @@ impl Prompt {
     }
 
     /// The prompt as the history takes it.
-    pub(crate) fn submission(&self, session: &str, cwd: Option<&str>) -> Submission {
-        let mut submission = Submission::new(self.text.clone()).key(self.key()).session(session);
+    pub(crate) fn into_submission(self, session: &str, cwd: Option<&str>) -> Submission {
+        let (key, seconds) = (self.key(), self.seconds());
+        let mut submission = Submission::new(self.text).key(key).session(session);
         if let Some(cwd) = cwd {
             submission = submission.cwd(cwd);
         }
-        match self.seconds() {
+        match seconds {
             Some(seconds) => submission.at(seconds),
             None => submission,
         }

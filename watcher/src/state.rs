@@ -157,8 +157,10 @@ impl Board {
     pub(crate) fn change(&self, change: impl FnOnce(&mut State)) {
         let mut inner = self.lock();
         change(&mut inner.state);
-        inner.is_new = true;
-        self.0.news.notify_all();
+        // The writer wakes for the first of the news and takes the others along.
+        if !std::mem::replace(&mut inner.is_new, true) {
+            self.0.news.notify_all();
+        }
     }
 
     pub(crate) fn problem(&self, message: &str) {

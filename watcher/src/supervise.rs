@@ -1,4 +1,4 @@
-//! What surrounds the engines: a thread for each agent directory, signals, and an end within a second.
+//! What surrounds the engines: a thread for each agent directory, signals, settings that change, and an end within a second.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,11 +11,16 @@ use session_core::storage::{FileSessionStorage, SessionStorage};
 use session_core::{AgentDir, Timestamp};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
-use crate::engine::{Engine, Report};
+use crate::engine::{Engine, Moment, Report};
+use crate::logging::Logging;
 use crate::place::{Place, Running};
+use crate::readiness::Readiness;
+use crate::settings::{AgentSettings, Polling, Sources};
 use crate::source::notify::NotifySource;
-use crate::source::{Coverage, Hint, Source};
+use crate::source::poll::PollSource;
+use crate::source::{Hint, NoSource, Source};
 use crate::state::Board;
+use crate::terminals::Processes;
 
 /// Whoever was told to go has this long to finish a transaction.
 const FAREWELL: Duration = Duration::from_millis(900);
@@ -23,39 +28,30 @@ const FAREWELL: Duration = Duration::from_millis(900);
 /// What an engine's thread is told.
 enum Order {
     Look(Hint),
+    /// New settings; everything is looked at under them.
+    Follow(Box<AgentSettings>),
     Stop,
 }
 
-/// An agent directory that is opened, locked and ready to be followed.
+/// An agent directory that is locked and whose history is open.
 pub(crate) struct Prepared {
     pub(crate) agent: AgentDir,
     pub(crate) store: Arc<HistoryStorage>,
+    settings: AgentSettings,
     place: Place,
     running: Running,
-}
-
-/// A source of no hints: for a single sync, and where the system gives none.
-pub(crate) struct NoSource(pub(crate) String);
-
-impl Source for NoSource {
-    fn watch(&mut self, _: &std::path::Path) -> Coverage {
-        if self.0.is_empty() { Coverage::Events } else { Coverage::Polling(self.0.clone()) }
-    }
-
-    fn forget(&mut self, _: &std::path::Path) {}
 }
 
 /// Makes the agent directory where missing, takes the lock and opens the history.
 ///
 /// # Errors
 /// Another watcher runs here; what the file system or the history said.
-pub(crate) fn prepare(agent: AgentDir) -> Result<Prepared> {
-    let storage = FileSessionStorage::new();
-    storage.ensure_dir(agent.root())?;
+pub(crate) fn prepare(agent: AgentDir, settings: AgentSettings) -> Result<Prepared> {
+    FileSessionStorage::new().ensure_dir(agent.root())?;
     let place = Place::of(&agent);
     let running = place.lock(Timestamp::from_system(SystemTime::now()))?;
-    let store = Arc::new(HistoryStorage::open(agent.history_db())?);
-    Ok(Prepared { agent, store, place, running })
+    let store = Arc::new(settings.history()?.open(agent.history_db())?);
+    Ok(Prepared { agent, store, settings, place, running })
 }
 
 /// Reads what is there once.
@@ -63,14 +59,14 @@ pub(crate) fn prepare(agent: AgentDir) -> Result<Prepared> {
 /// # Errors
 /// What the history said.
 pub(crate) fn sync(prepared: &Prepared, stop: &Arc<AtomicBool>, board: Board) -> Result<Report> {
-    let storage: Arc<dyn SessionStorage> = Arc::new(FileSessionStorage::new());
-    let source = Box::new(NoSource(String::new()));
-    let (agent, store) = (prepared.agent.clone(), Arc::clone(&prepared.store));
-    let mut engine = Engine::new(agent, storage, store, source, board, Arc::clone(stop))?;
-    Ok(engine.reconcile(Duration::ZERO))
+    let mut engine = engine(prepared, prepared.settings.clone(), Box::new(NoSource), board, Arc::clone(stop))?;
+    Ok(engine.reconcile(Moment { tick: Duration::ZERO, clock: SystemTime::now() }))
 }
 
-/// Raises the flag at SIGINT or SIGTERM; a second one ends the process at once.
+/// Raises a flag at SIGINT or SIGTERM; a second one ends the process at once.
+///
+/// # Errors
+/// What the system said.
 pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>> {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [SIGINT, SIGTERM] {
@@ -80,95 +76,208 @@ pub(crate) fn stop_flag() -> Result<Arc<AtomicBool>> {
     Ok(stop)
 }
 
-/// Follows the agent directories until a signal says to stop.
+/// Follows the agent directories until a signal says to stop. SIGHUP reads the settings again; bad ones change nothing.
 ///
 /// # Errors
-/// An engine could not begin.
-pub(crate) fn run(prepared: Vec<Prepared>) -> Result<()> {
+/// An engine could not begin or go on.
+pub(crate) fn run(prepared: Vec<Prepared>, sources: &Sources, logging: &Logging, readiness: &Readiness) -> Result<()> {
     let mut signals = signal_hook::iterator::Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     let stop = Arc::new(AtomicBool::new(false));
-    let (left, leaving) = mpsc::channel();
+    let (ending, ended) = mpsc::channel();
+    let (ready, readied) = mpsc::channel();
     let mut orders = Vec::new();
     let count = prepared.len();
     for prepared in prepared {
         let (order, ordered) = mpsc::channel();
-        orders.push(order.clone());
-        let (stop, left) = (Arc::clone(&stop), left.clone());
+        orders.push((prepared.agent.clone(), order.clone()));
+        let (stop, ending, ready) = (Arc::clone(&stop), ending.clone(), ready.clone());
         std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
-            let result = follow(prepared, order, &ordered, stop);
+            let result = follow(prepared, order, &ordered, stop, &ready);
             // Nobody listens any more when the process is about to end.
-            let _ = left.send(result);
+            let _ = ending.send(result);
         })?;
     }
-    let (failed, failure) = mpsc::channel();
+    drop(ready);
+    let told = readiness.clone();
+    std::thread::spawn(move || {
+        if readied.iter().count() == count {
+            told.ready();
+        }
+    });
+    let (all_ended, result) = mpsc::channel();
     let handle = signals.handle();
     std::thread::spawn(move || {
-        // An engine that ends by itself ends the process; the others are told to stop.
-        let mut result = Ok(());
-        for _ in 0..count {
-            if let Ok(Err(error)) = leaving.recv() {
-                result = Err(error);
-                break;
-            }
-        }
-        let _ = failed.send(result);
+        // One that fails ends them all; else all end when they are told to.
+        let mut results = ended.iter().take(count);
+        let _ = all_ended.send(results.find(Result::is_err).unwrap_or(Ok(())));
         handle.close();
     });
     for signal in signals.forever() {
-        if signal == SIGHUP {
-            for order in &orders {
-                // An engine that has ended needs no hint.
-                let _ = order.send(Order::Look(Hint::Everything));
-            }
-            continue;
+        if signal != SIGHUP {
+            break;
         }
-        break;
+        reload(&orders, sources, logging);
     }
+    readiness.stopping();
     stop.store(true, Ordering::Relaxed);
-    for order in &orders {
+    for (_, order) in &orders {
         let _ = order.send(Order::Stop);
     }
     // A transaction that can't be finished in time is rolled back by whoever opens the history next; nothing is lost.
-    failure.recv_timeout(FAREWELL).unwrap_or(Ok(()))
+    result.recv_timeout(FAREWELL).unwrap_or(Ok(()))
 }
 
-fn follow(prepared: Prepared, order: Sender<Order>, ordered: &Receiver<Order>, stop: Arc<AtomicBool>) -> Result<()> {
-    let Prepared { agent, store, place, running, .. } = prepared;
-    let board = Board::new();
-    let publisher = board.publish(place);
-    let source: Box<dyn Source> = match NotifySource::start(move |hint| drop(order.send(Order::Look(hint)))) {
-        Ok(source) => Box::new(source),
-        Err(reason) => Box::new(NoSource(reason)),
-    };
+fn reload(orders: &[(AgentDir, Sender<Order>)], sources: &Sources, logging: &Logging) {
+    let settings = sources.read().and_then(|settings| {
+        let each = orders.iter().map(|(agent, _)| settings.of(agent)).collect::<Result<Vec<_>>>()?;
+        Ok((settings.level(), each))
+    });
+    match settings {
+        Ok((level, each)) => {
+            logging.set(level);
+            for ((_, order), settings) in orders.iter().zip(each) {
+                let _ = order.send(Order::Follow(Box::new(settings)));
+            }
+        }
+        Err(error) => {
+            tracing::error!("the settings stay as they were: {error:#}");
+            for (_, order) in orders {
+                let _ = order.send(Order::Look(Hint::Everything));
+            }
+        }
+    }
+}
+
+fn engine(
+    prepared: &Prepared,
+    settings: AgentSettings,
+    source: Box<dyn Source>,
+    board: Board,
+    stop: Arc<AtomicBool>,
+) -> Result<Engine> {
     let storage: Arc<dyn SessionStorage> = Arc::new(FileSessionStorage::new());
-    let mut engine = Engine::new(agent.clone(), storage, store, source, board.clone(), stop)?;
+    let store = Arc::clone(&prepared.store);
+    Ok(Engine::new(&prepared.agent, settings.plan, storage, store, source, board, stop)?)
+}
+
+fn source(settings: &AgentSettings, order: &Sender<Order>) -> Box<dyn Source> {
+    if settings.polling == Polling::Always {
+        return Box::new(PollSource::new("the settings say so"));
+    }
+    let order = order.clone();
+    match NotifySource::start(move |hint| drop(order.send(Order::Look(hint)))) {
+        Ok(source) => Box::new(source),
+        Err(reason) => Box::new(PollSource::new(reason)),
+    }
+}
+
+/// One agent directory, until it is told to stop.
+fn follow(
+    mut prepared: Prepared,
+    order: Sender<Order>,
+    ordered: &Receiver<Order>,
+    stop: Arc<AtomicBool>,
+    ready: &Sender<()>,
+) -> Result<()> {
+    let board = Board::new();
+    let publisher = board.publish(prepared.place.clone());
+    let processes = Processes::of_system();
+    let discovery = processes.available();
+    board.change(|state| {
+        state.pointer_discovery = Some(match &discovery {
+            Ok(()) => "available".to_owned(),
+            Err(reason) => format!("unavailable ({reason})"),
+        });
+    });
     let start = Instant::now();
-    let report = engine.reconcile(start.elapsed());
-    tracing::info!(agent = %agent.root().display(), added = report.tally.added, files = report.files_read, "synced");
-    board.change(|state| state.following = true);
-    'following: loop {
-        let pause = engine.next().saturating_sub(start.elapsed());
-        let mut hints = Vec::new();
+    let moment = || Moment { tick: start.elapsed(), clock: SystemTime::now() };
+    let mut is_ready = false;
+    let mut settings = prepared.settings.clone();
+    let result = loop {
+        let source = source(&settings, &order);
+        let made = engine(&prepared, settings.clone(), source, board.clone(), Arc::clone(&stop));
+        let mut engine = match made {
+            Ok(engine) => engine,
+            Err(error) => break Err(error),
+        };
+        if discovery.is_ok() {
+            engine.discover_terminals(processes.clone());
+        }
+        let report = engine.reconcile(moment());
+        count_rows(&prepared.store, &board);
+        tracing::info!(
+            agent = %prepared.agent.root().display(), added = report.tally.added, files = report.files_read, "synced"
+        );
+        board.change(|state| state.following = true);
+        if !is_ready {
+            is_ready = true;
+            let _ = ready.send(());
+        }
+        match until_told(&mut engine, ordered, &board, &moment) {
+            None => {
+                engine.finish();
+                break Ok(());
+            }
+            Some(new) => {
+                engine.finish();
+                drop(engine);
+                if new.records_otherwise(&settings) {
+                    match new.history().and_then(|options| Ok(options.open(prepared.agent.history_db())?)) {
+                        Ok(store) => prepared.store = Arc::new(store),
+                        Err(error) => break Err(error),
+                    }
+                }
+                settings = *new;
+                tracing::info!("the settings were read again");
+            }
+        }
+    };
+    board.close();
+    let _ = publisher.join();
+    let Prepared { store, running, .. } = prepared;
+    drop(store);
+    drop(running);
+    result
+}
+
+/// The loop. Returns new settings, or none at the end.
+fn until_told(
+    engine: &mut Engine,
+    ordered: &Receiver<Order>,
+    board: &Board,
+    moment: &impl Fn() -> Moment,
+) -> Option<Box<AgentSettings>> {
+    loop {
+        let pause = engine.next().saturating_sub(moment().tick);
         let mut next = match ordered.recv_timeout(pause) {
             Ok(order) => Some(order),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Disconnected) => return None,
         };
+        let noticed = Instant::now();
+        let mut hints = Vec::new();
         while let Some(order) = next {
             match order {
                 Order::Look(hint) => hints.push(hint),
-                Order::Stop => break 'following,
+                Order::Follow(settings) => return Some(settings),
+                Order::Stop => return None,
             }
             next = ordered.try_recv().ok();
         }
         if !hints.is_empty() {
-            engine.handle(hints, start.elapsed());
+            let report = engine.handle(hints, moment());
+            if report.tally.added > 0 {
+                let lag = u64::try_from(noticed.elapsed().as_millis()).unwrap_or(u64::MAX);
+                board.change(|state| state.lag_millis = Some(lag));
+            }
         }
-        engine.tick(start.elapsed());
+        engine.tick(moment());
     }
-    drop(engine);
-    board.close();
-    let _ = publisher.join();
-    drop(running);
-    Ok(())
+}
+
+fn count_rows(store: &HistoryStorage, board: &Board) {
+    match store.stats() {
+        Ok(stats) => board.change(|state| state.rows = Some(stats.prompts)),
+        Err(error) => board.problem(&error.to_string()),
+    }
 }

@@ -1,13 +1,14 @@
 //! Prompts into the history: rows and reading positions in one transaction, oldest first.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use session_core::follow::Position;
 
 use history::{HistoryStorage, Outcome, Recorded, Submission};
 
 use crate::intake::Look;
-use crate::ledger::{self, Change, Known};
+use crate::ledger::{self, Change, Memory};
 
 /// Prompts of one transaction: few enough that the write lock is held for well under a tenth of a second `[H5]`.
 const PROMPTS_AT_ONCE: usize = 200;
@@ -53,7 +54,7 @@ struct Queued {
 /// Writes what a number of files brought, sorted by time over all of them. A file's position goes with the last of its
 /// prompts: it is on disk only when they are.
 ///
-/// Returns the files whose position is committed. When `stop` is raised it ends after the transaction at hand.
+/// `done` gets each file whose position is committed. When `stop` is raised it ends after the transaction at hand.
 ///
 /// # Errors
 /// What the history said. What earlier transactions wrote stays; the rest can be handed in again, nothing is doubled.
@@ -61,25 +62,27 @@ pub(crate) fn commit(
     store: &HistoryStorage,
     looks: Vec<(PathBuf, Look)>,
     stop: &AtomicBool,
-    mut done: impl FnMut(Vec<(PathBuf, Known)>, Tally),
+    mut done: impl FnMut(Vec<PathBuf>, Tally),
 ) -> history::Result<()> {
     let mut left: Vec<usize> = Vec::with_capacity(looks.len());
-    let mut files: Vec<Option<(PathBuf, Known)>> = Vec::with_capacity(looks.len());
+    let mut files: Vec<Option<(PathBuf, Position)>> = Vec::with_capacity(looks.len());
     let mut queue = Vec::new();
     for (number, (path, look)) in looks.into_iter().enumerate() {
         left.push(look.prompts.len());
-        let session = look.session.clone().unwrap_or_default();
-        queue.extend(look.prompts.iter().map(|prompt| Queued {
+        let session = look.position.session();
+        let id = session.map_or("", |session| session.id().as_str());
+        let cwd = session.and_then(|session| session.cwd()).filter(|cwd| !cwd.is_empty());
+        queue.extend(look.prompts.into_iter().map(|prompt| Queued {
             seconds: prompt.seconds(),
             file: number,
-            submission: prompt.submission(&session, look.cwd.as_deref()),
+            submission: prompt.into_submission(id, cwd),
         }));
-        files.push(Some((path, Known { session: look.session, position: look.position })));
+        files.push(Some((path, look.position)));
     }
     // The sort is stable: prompts of one second stay in the order of their file.
     queue.sort_by_key(|queued| queued.seconds);
 
-    let mut idle: Vec<(PathBuf, Known)> =
+    let mut idle: Vec<(PathBuf, Position)> =
         (0..files.len()).filter(|file| left[*file] == 0).filter_map(|file| files[file].take()).collect();
     let mut queue = queue.into_iter().peekable();
     while queue.peek().is_some() || !idle.is_empty() {
@@ -87,7 +90,7 @@ pub(crate) fn commit(
             return Ok(());
         }
         let mut submissions = Vec::new();
-        let mut finished: Vec<(PathBuf, Known)> = idle.drain(..idle.len().min(POSITIONS_AT_ONCE)).collect();
+        let mut finished: Vec<(PathBuf, Position)> = idle.drain(..idle.len().min(POSITIONS_AT_ONCE)).collect();
         for queued in queue.by_ref().take(PROMPTS_AT_ONCE) {
             left[queued.file] -= 1;
             if left[queued.file] == 0 {
@@ -95,8 +98,8 @@ pub(crate) fn commit(
             }
             submissions.push(queued.submission);
         }
-        let changes: Vec<Change> =
-            finished.iter().map(|(path, known)| Change::Read(path.clone(), known.clone())).collect();
+        let paths = finished.iter().map(|(path, _)| path.clone()).collect();
+        let changes = finished.into_iter().map(|(path, position)| Change::Read(path, position)).collect::<Vec<_>>();
         let tally = store
             .apply(submissions, move |transaction, outcomes| {
                 ledger::record(transaction, &changes)?;
@@ -105,12 +108,20 @@ pub(crate) fn commit(
                 Ok(tally)
             })
             .wait()?;
-        done(finished, tally);
+        done(paths, tally);
     }
     Ok(())
 }
 
 /// Reads the ledger.
-pub(crate) fn load(store: &Arc<HistoryStorage>) -> history::Result<std::collections::BTreeMap<PathBuf, Known>> {
+pub(crate) fn load(store: &HistoryStorage) -> history::Result<Memory> {
     store.apply(Vec::new(), |transaction, _| Ok(ledger::load(transaction)?)).wait()
+}
+
+/// Writes changes of the ledger that belong to no prompt.
+pub(crate) fn record(store: &HistoryStorage, changes: Vec<Change>) -> history::Result<()> {
+    if changes.is_empty() {
+        return Ok(());
+    }
+    store.apply(Vec::new(), move |transaction, _| Ok(ledger::record(transaction, &changes)?)).wait()
 }

@@ -1,6 +1,7 @@
 //! Where hints come from that a file may have changed. A hint means "look"; lost ones are found by the reconcile.
 
 pub(crate) mod notify;
+pub(crate) mod poll;
 
 use std::path::{Path, PathBuf};
 
@@ -20,6 +21,17 @@ pub(crate) enum Coverage {
     Events,
     /// No, for this reason: it must be polled.
     Polling(String),
+}
+
+/// A source for those who look once and leave.
+pub(crate) struct NoSource;
+
+impl Source for NoSource {
+    fn watch(&mut self, _: &Path) -> Coverage {
+        Coverage::Events
+    }
+
+    fn forget(&mut self, _: &Path) {}
 }
 
 /// Something that gives hints about directories.

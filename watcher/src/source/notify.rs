@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
 
+use super::poll::network_file_system;
 use super::{Coverage, Hint, Source};
 
 /// One watch a directory, not recursive: artifacts of sessions need none, and watches are a limited good.
@@ -36,6 +37,9 @@ impl Source for NotifySource {
     fn watch(&mut self, dir: &Path) -> Coverage {
         if self.watched.contains(dir) {
             return Coverage::Events;
+        }
+        if let Some(name) = network_file_system(dir) {
+            return Coverage::Polling(format!("a network file system ({name}) gives no events of other machines"));
         }
         match self.watcher.watch(dir, RecursiveMode::NonRecursive) {
             Ok(()) => {

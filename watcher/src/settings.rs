@@ -1,0 +1,286 @@
+//! The settings file `watcher.toml`: what is followed and how, for all agent directories and for each by itself.
+//!
+//! Every key is also a flag of `run` and `sync`, and the flag wins. A key that is not known is an error: a misspelt one would
+//! otherwise do nothing, silently.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::Result;
+use history::{OpenOptions, Redaction};
+use serde::Deserialize;
+use session_core::storage::{FileSessionStorage, SessionStorage};
+use session_core::{AgentDir, Environment};
+
+use crate::discover::Filter;
+use crate::engine::Plan;
+use crate::exit::{Exit, Refusal};
+
+/// A file to begin with: all keys with their defaults.
+pub(crate) const EXAMPLE: &str = r#"
+log_level = "info"        # off, error, warn, info, debug or trace
+
+[default]                 # for every agent directory
+reconcile_interval = 60   # seconds between looks at everything, whatever events said
+polling = "auto"          # auto: where there are no events; always
+include = ["*/*.jsonl"]   # files below a root; "**/*.jsonl" takes the sessions of sub-agents too
+exclude = []              # patterns of the same kind
+roots = []                # more directories of session directories
+redact = false            # replace what looks like a secret before a prompt is recorded
+never_record = []         # patterns of working directories whose prompts are not recorded
+
+[agent."~/.omp/agent"]    # any of these keys, for one agent directory
+redact = true
+"#;
+
+/// The file as it is written.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    log_level: Option<Level>,
+    default: Keys,
+    agent: BTreeMap<String, Keys>,
+}
+
+/// What can be set for an agent directory.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Keys {
+    pub(crate) reconcile_interval: Option<std::num::NonZeroU32>,
+    pub(crate) polling: Option<Polling>,
+    pub(crate) include: Option<Vec<String>>,
+    pub(crate) exclude: Option<Vec<String>>,
+    pub(crate) roots: Option<Vec<PathBuf>>,
+    pub(crate) redact: Option<bool>,
+    pub(crate) never_record: Option<Vec<String>>,
+}
+
+/// When directories are polled.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Polling {
+    /// Where the system gives no events.
+    #[default]
+    Auto,
+    /// Everywhere.
+    Always,
+}
+
+/// How much is logged.
+#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum Level {
+    Off,
+    Error,
+    Warn,
+    #[default]
+    Info,
+    Debug,
+    Trace,
+}
+
+/// Where settings come from: the command line, and a file that may change while we run.
+#[derive(Clone, Debug)]
+pub(crate) struct Sources {
+    /// The file of the command line, which must be there; else the user's, which may be.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) flags: Keys,
+    pub(crate) level: Option<Level>,
+    pub(crate) environment: Environment,
+}
+
+/// The settings in force.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    file: File,
+    flags: Keys,
+    level: Option<Level>,
+    environment: Environment,
+}
+
+/// The settings of one agent directory.
+#[derive(Clone, Debug)]
+pub(crate) struct AgentSettings {
+    pub(crate) plan: Plan,
+    pub(crate) polling: Polling,
+    redact: bool,
+    never_record: Vec<String>,
+}
+
+impl Sources {
+    /// Reads the file.
+    ///
+    /// # Errors
+    /// [`Exit::Usage`] with line and column when it is not understood; else what kept it from being read.
+    pub(crate) fn read(&self) -> Result<Settings> {
+        let file = match &self.file {
+            Some(path) => parse(path, &read(path)?)?,
+            None => match user_file(&self.environment) {
+                Some(path) if path.exists() => parse(&path, &read(&path)?)?,
+                _ => File::default(),
+            },
+        };
+        let (flags, environment) = (self.flags.clone(), self.environment.clone());
+        Ok(Settings { file, flags, level: self.level, environment })
+    }
+}
+
+impl Settings {
+    pub(crate) fn level(&self) -> Level {
+        self.level.or(self.file.log_level).unwrap_or_default()
+    }
+
+    /// What is in force for an agent directory: flags before its section before the defaults.
+    ///
+    /// # Errors
+    /// A pattern that is none.
+    pub(crate) fn of(&self, agent: &AgentDir) -> Result<AgentSettings> {
+        let storage = FileSessionStorage::new();
+        let root = storage.resolve(agent.root());
+        let own = self.file.agent.iter().find(|(dir, _)| storage.resolve(&self.expand(Path::new(dir))) == root);
+        let layers = [Some(&self.flags), own.map(|(_, keys)| keys), Some(&self.file.default)];
+        let layers = || layers.into_iter().flatten();
+        macro_rules! first {
+            ($key:ident) => {
+                layers().find_map(|keys| keys.$key.clone())
+            };
+        }
+        let filter = Filter::new(&first!(include).unwrap_or_default(), &first!(exclude).unwrap_or_default())?;
+        let mut roots = vec![agent.sessions()];
+        for root in first!(roots).unwrap_or_default() {
+            let root = self.expand(&root);
+            if !root.is_absolute() {
+                let message = format!("{}: a root is an absolute path, or begins with ~/", root.display());
+                return Err(Refusal::new(Exit::Usage, message).into());
+            }
+            if roots.iter().all(|known| storage.resolve(known) != storage.resolve(&root)) {
+                roots.push(root);
+            }
+        }
+        let seconds = first!(reconcile_interval).map_or(60, |seconds| u64::from(seconds.get()));
+        let settings = AgentSettings {
+            plan: Plan { roots, filter, reconcile: Duration::from_secs(seconds) },
+            polling: first!(polling).unwrap_or_default(),
+            redact: first!(redact).unwrap_or_default(),
+            never_record: first!(never_record).unwrap_or_default(),
+        };
+        settings.history()?;
+        Ok(settings)
+    }
+
+    fn expand(&self, path: &Path) -> PathBuf {
+        match (path.strip_prefix("~"), self.environment.home()) {
+            (Ok(below), Some(home)) => home.join(below),
+            _ => path.to_owned(),
+        }
+    }
+}
+
+impl AgentSettings {
+    /// How the history is opened.
+    ///
+    /// # Errors
+    /// A pattern that is none.
+    pub(crate) fn history(&self) -> Result<OpenOptions> {
+        let options = OpenOptions::new().never_record(self.never_record.iter().map(String::as_str))?;
+        Ok(if self.redact { options.redact(Redaction::known()) } else { options })
+    }
+
+    /// Whether the history must be opened anew to go from these settings to others.
+    pub(crate) fn records_otherwise(&self, other: &Self) -> bool {
+        (self.redact, &self.never_record) != (other.redact, &other.never_record)
+    }
+}
+
+impl Level {
+    /// As tracing's filter spells it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Error => "error",
+            Self::Warn => "warn",
+            Self::Info => "info",
+            Self::Debug => "debug",
+            Self::Trace => "trace",
+        }
+    }
+}
+
+/// `watcher.toml` in the user's configuration directory.
+pub(crate) fn user_file(environment: &Environment) -> Option<PathBuf> {
+    let base = environment.variable("XDG_CONFIG_HOME").map(PathBuf::from).filter(|base| base.is_absolute());
+    Some(base.or_else(|| Some(environment.home()?.join(".config")))?.join("watcher.toml"))
+}
+
+fn read(path: &Path) -> Result<String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| Refusal::new(Exit::Usage, format!("{}: {error}", path.display())).into())
+}
+
+fn parse(path: &Path, text: &str) -> Result<File> {
+    toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let before = &text[..at.min(text.len())];
+        let line = before.matches('\n').count() + 1;
+        let column = before.rsplit('\n').next().unwrap_or_default().chars().count() + 1;
+        let message = format!("{}:{line}:{column}: {}", path.display(), error.message());
+        Refusal::new(Exit::Usage, message).into()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn settings(text: &str) -> Result<Settings> {
+        let file = parse(Path::new("watcher.toml"), text)?;
+        let environment = Environment::new("/w").with_variable("HOME", "/home/u");
+        Ok(Settings { file, flags: Keys::default(), level: None, environment })
+    }
+
+    #[test]
+    fn a_flag_wins_over_a_section_over_the_default() {
+        let mut settings =
+            settings("[default]\nreconcile_interval = 5\npolling = 'always'\n[agent.'~/a']\nreconcile_interval = 7\n")
+                .unwrap();
+        let agent = |path: &str| AgentDir::at(path).unwrap();
+        let interval = |settings: &Settings, path| settings.of(&agent(path)).unwrap().plan.reconcile.as_secs();
+        assert_eq!((interval(&settings, "/home/u/a"), interval(&settings, "/home/u/b")), (7, 5));
+        assert_eq!(settings.of(&agent("/home/u/a")).unwrap().polling, Polling::Always);
+        settings.flags.reconcile_interval = std::num::NonZeroU32::new(9);
+        assert_eq!(interval(&settings, "/home/u/a"), 9);
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_line_and_column() {
+        for (text, at) in [
+            ("[default]\nreconcile = 5\n", "watcher.toml:2:1: unknown field `reconcile`"),
+            ("log_level = 'loud'\n", "watcher.toml:1:13: unknown variant `loud`"),
+            ("[default]\nreconcile_interval = 0\n", "watcher.toml:2:22:"),
+            ("[agent.'x']\npolling = \n", "watcher.toml:2:"),
+        ] {
+            let error = settings(text).unwrap_err();
+            assert!(error.to_string().starts_with(at), "{error}");
+            assert_eq!(error.downcast_ref::<Refusal>().unwrap().exit, Exit::Usage);
+        }
+        let relative = settings("[default]\nroots = ['x']\n").unwrap();
+        assert!(relative.of(&AgentDir::at("/a").unwrap()).is_err());
+        let pattern = settings("[default]\nexclude = ['[']\n").unwrap();
+        assert!(pattern.of(&AgentDir::at("/a").unwrap()).is_err());
+    }
+
+    #[test]
+    fn the_example_holds_every_key_with_its_default() {
+        let example = settings(EXAMPLE).unwrap();
+        let plain = settings("").unwrap();
+        let agent = AgentDir::at("/a").unwrap();
+        let (example_of, plain_of) = (example.of(&agent).unwrap(), plain.of(&agent).unwrap());
+        assert!(!example_of.records_otherwise(&plain_of));
+        assert_eq!(example_of.plan.reconcile, plain_of.plan.reconcile);
+        assert_eq!(example.level(), plain.level());
+        let Keys { reconcile_interval, polling, include, exclude, roots, redact, never_record } = example.file.default;
+        assert!(reconcile_interval.is_some() && polling.is_some() && include.is_some() && exclude.is_some());
+        assert!(roots.is_some() && redact.is_some() && never_record.is_some());
+    }
+}

@@ -1,0 +1,108 @@
+//! Which directories are looked into, which of them give events, and which must be polled.
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::{Path, PathBuf};
+
+use session_core::storage::{FileIdentity, SessionStorage};
+
+use crate::source::{Coverage, Source};
+
+/// The directories.
+pub(crate) struct Watches {
+    source: Box<dyn Source>,
+    dirs: BTreeMap<PathBuf, Watched>,
+    paths: HashMap<FileIdentity, PathBuf>,
+    /// Reasons for polling that are to be told.
+    reasons: Vec<String>,
+    told: Vec<String>,
+}
+
+struct Watched {
+    identity: FileIdentity,
+    coverage: Coverage,
+}
+
+/// What a directory is to us.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Standing {
+    /// Nothing is there.
+    Missing,
+    /// It is looked into under this name.
+    Followed,
+    /// It is another name of a directory that is followed.
+    Alias,
+}
+
+impl Watches {
+    pub(crate) fn new(source: Box<dyn Source>) -> Self {
+        Self { source, dirs: BTreeMap::new(), paths: HashMap::new(), reasons: Vec::new(), told: Vec::new() }
+    }
+
+    /// Follows a directory. Events are asked for before anybody looks into it, so that what appears in between is seen.
+    ///
+    /// # Errors
+    /// The directory can't be looked at.
+    pub(crate) fn follow(&mut self, storage: &dyn SessionStorage, dir: &Path) -> session_core::Result<Standing> {
+        let Some(stat) = storage.stat(dir)? else {
+            self.forget(dir);
+            return Ok(Standing::Missing);
+        };
+        match self.dirs.get(dir) {
+            Some(watched) if watched.identity == stat.identity => return Ok(Standing::Followed),
+            // Deleted and made again: the old watch went with the old directory.
+            Some(_) => self.forget(dir),
+            None => {}
+        }
+        if let Some(other) = self.paths.get(&stat.identity).cloned() {
+            let is_there = storage.stat(&other)?.is_some_and(|other| other.identity == stat.identity);
+            if is_there {
+                return Ok(Standing::Alias);
+            }
+            // Renamed. A watch follows the directory and not its name: it must go before the new one comes.
+            self.forget(&other);
+        }
+        let coverage = self.source.watch(dir);
+        if let Coverage::Polling(reason) = &coverage
+            && !self.told.contains(reason)
+        {
+            self.told.push(reason.clone());
+            self.reasons.push(reason.clone());
+        }
+        self.paths.insert(stat.identity, dir.to_owned());
+        self.dirs.insert(dir.to_owned(), Watched { identity: stat.identity, coverage });
+        Ok(Standing::Followed)
+    }
+
+    pub(crate) fn forget(&mut self, dir: &Path) {
+        if let Some(watched) = self.dirs.remove(dir) {
+            self.paths.remove(&watched.identity);
+            self.source.forget(dir);
+        }
+    }
+
+    /// Forgets the directories below `root` that are not among `present`.
+    pub(crate) fn retain(&mut self, root: &Path, present: &std::collections::BTreeSet<PathBuf>) {
+        let gone: Vec<PathBuf> =
+            self.dirs.keys().filter(|dir| dir.starts_with(root) && !present.contains(*dir)).cloned().collect();
+        gone.iter().for_each(|dir| self.forget(dir));
+    }
+
+    /// The directories that give no events.
+    pub(crate) fn polled(&self) -> Vec<PathBuf> {
+        let polled = |(_, watched): &(&PathBuf, &Watched)| watched.coverage != Coverage::Events;
+        self.dirs.iter().filter(polled).map(|(dir, _)| dir.clone()).collect()
+    }
+
+    pub(crate) fn polls(&self) -> bool {
+        self.dirs.values().any(|watched| watched.coverage != Coverage::Events)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.dirs.len()
+    }
+
+    /// Why directories are polled, each reason once.
+    pub(crate) fn news(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.reasons)
+    }
+}
