@@ -26,7 +26,8 @@ pub(crate) struct Filter {
 impl Default for Filter {
     fn default() -> Self {
         Self {
-            include: GlobSet::new(GlobBuilder::new(DEFAULT_INCLUDE).literal_separator(true).build()).unwrap_or_default(),
+            include: GlobSet::new(GlobBuilder::new(DEFAULT_INCLUDE).literal_separator(true).build())
+                .unwrap_or_default(),
             exclude: GlobSet::empty(),
             is_deep: false,
         }

@@ -15,7 +15,7 @@ use session_core::follow::{Position, Transition};
 use session_core::storage::{FileKind, SessionStorage};
 
 use crate::discover::{self, Filter};
-use crate::intake::Look;
+use crate::intake::{Attention, Look};
 use crate::ledger::Change;
 use crate::sinks::history::{self as sink, Tally};
 use crate::sinks::pointers::{Knowledge, PointerSink};
@@ -49,16 +49,10 @@ pub(crate) struct Plan {
     pub(crate) reconcile: Duration,
 }
 
-impl Plan {
-    /// The sessions of an agent directory, in the default way.
-    pub(crate) fn of(agent: &AgentDir) -> Self {
-        Self { roots: vec![agent.sessions()], filter: Filter::default(), reconcile: Duration::from_secs(60) }
-    }
-}
-
 /// What one agent directory needs to be followed.
 pub(crate) struct Engine {
     plan: Plan,
+    attention: Attention,
     storage: Arc<dyn SessionStorage>,
     store: Arc<HistoryStorage>,
     watches: Watches,
@@ -90,6 +84,8 @@ pub(crate) struct Report {
     pub(crate) files_read: u64,
     /// What is wrong in files, or could not be done.
     pub(crate) problems: Vec<String>,
+    /// Whether everything was looked at.
+    pub(crate) reconciled: bool,
 }
 
 /// What a pass over directories found.
@@ -120,6 +116,7 @@ impl Engine {
         let pointers = PointerSink::new(Arc::clone(&storage), agent.terminal_sessions(), memory.pointers);
         Ok(Self {
             plan,
+            attention: Attention::Lasting,
             storage,
             store,
             watches: Watches::new(source),
@@ -138,6 +135,11 @@ impl Engine {
         })
     }
 
+    /// There will be one look and no other.
+    pub(crate) fn look_once(&mut self) {
+        self.attention = Attention::Once;
+    }
+
     /// Sessions' terminals are looked for among these processes.
     pub(crate) fn discover_terminals(&mut self, processes: Processes) {
         self.processes = Some(processes);
@@ -146,7 +148,7 @@ impl Engine {
     /// Looks everywhere: what is new, what moved, what went.
     pub(crate) fn reconcile(&mut self, now: Moment) -> Report {
         self.next_reconcile = now.tick + self.plan.reconcile;
-        let mut report = Report::default();
+        let mut report = Report { reconciled: true, ..Report::default() };
         let mut found = Found::default();
         for root in self.plan.roots.clone() {
             self.scan_root(&root, &mut found, &mut report);
@@ -163,7 +165,8 @@ impl Engine {
         if knowledge == Knowledge::Full {
             let buried = self.tails.bury();
             self.unsaved.retain(|path, _| !buried.contains(path));
-            self.record(buried.into_iter().map(Change::Gone).collect(), &mut report);
+            let changes: Vec<Change> = buried.into_iter().map(Change::Gone).collect();
+            self.record(&changes, &mut report);
         }
         self.save_positions(&mut report);
         self.announced.retain(|_, last| now.tick.saturating_sub(*last) < self.plan.reconcile);
@@ -298,9 +301,8 @@ impl Engine {
                     continue;
                 }
             };
-            let relative = |path: &Path| {
-                self.plan.roots.iter().find_map(|root| path.strip_prefix(root).ok()).map(Path::to_owned)
-            };
+            let relative =
+                |path: &Path| self.plan.roots.iter().find_map(|root| path.strip_prefix(root).ok()).map(Path::to_owned);
             let admits = |path: &PathBuf| relative(path).is_some_and(|path| self.plan.filter.admits(&path));
             let enters = |path: &PathBuf| relative(path).is_some_and(|path| self.plan.filter.enters(&path));
             found.files.extend(files.into_iter().filter(admits));
@@ -336,7 +338,7 @@ impl Engine {
             }
             has_moves |= self.take_over(&path);
             let before = self.tails.get(&path).map(|tail| tail.position().clone());
-            let look = self.tails.get_or_new(&path).look(self.storage.as_ref(), &path, now.clock);
+            let look = self.tails.get_or_new(&path).look(self.storage.as_ref(), &path, now.clock, self.attention);
             if look.is_ok() {
                 self.unread.remove(&path);
             }
@@ -381,7 +383,9 @@ impl Engine {
         if self.tails.get(path).is_some_and(|tail| tail.identity() == Some(identity)) {
             return false;
         }
-        let Some(old) = self.tails.path_of(identity).map(Path::to_owned).filter(|old| old != path) else { return false };
+        let Some(old) = self.tails.path_of(identity).map(Path::to_owned).filter(|old| old != path) else {
+            return false;
+        };
         let is_there = self.storage.identity(&old).is_ok_and(|at_old| at_old == Some(identity));
         if is_there {
             return false;
@@ -406,7 +410,9 @@ impl Engine {
             let looks = waiting.map(|(path, position)| (path, Look { position, ..Look::default() })).chain(looks);
             let (board, tally) = (&self.board, &mut report.tally);
             let committed = sink::commit(&self.store, looks.collect(), &self.stop, |finished, done| {
-                finished.iter().for_each(|path| drop(before.remove(path)));
+                for path in &finished {
+                    before.remove(path);
+                }
                 tally.add(done);
                 board.working(|state| state.added += done.added);
             });
@@ -425,11 +431,12 @@ impl Engine {
     }
 
     fn save_positions(&mut self, report: &mut Report) {
-        let changes = std::mem::take(&mut self.unsaved).into_iter().map(|(path, position)| Change::Read(path, position));
-        self.record(changes.collect(), report);
+        let unsaved = std::mem::take(&mut self.unsaved).into_iter();
+        let changes: Vec<Change> = unsaved.map(|(path, position)| Change::Read(path, Box::new(position))).collect();
+        self.record(&changes, report);
     }
 
-    fn record(&self, changes: Vec<Change>, report: &mut Report) {
+    fn record(&self, changes: &[Change], report: &mut Report) {
         for changes in changes.chunks(500) {
             if let Err(error) = sink::record(&self.store, changes.to_vec()) {
                 // Positions that are not stored cost a second reading and nothing else.
@@ -447,7 +454,7 @@ impl Engine {
         self.announced.insert(path.to_owned(), now.tick);
         let Some(terminal) = processes.terminal_of(identity, |file| self.tails.path_of(file).is_some()) else { return };
         match self.pointers.announce(&terminal, cwd, path) {
-            Ok(change) => self.record(change.into_iter().collect(), report),
+            Ok(change) => self.record(change.as_slice(), report),
             Err(error) => report.problems.push(error.to_string()),
         }
     }
@@ -491,3 +498,6 @@ impl Gathered {
         self.looks.push((path, look));
     }
 }
+
+#[cfg(test)]
+mod tests;

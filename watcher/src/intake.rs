@@ -12,6 +12,15 @@ use crate::prompt::Prompt;
 /// A file that was not written to for so long has a last line that is not being written.
 const QUIET: Duration = Duration::from_secs(5);
 
+/// Whether there will be another look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Attention {
+    /// There will: what is being written now can wait.
+    Lasting,
+    /// This is the only one: what is there counts.
+    Once,
+}
+
 /// What looks at a session file brought.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Look {
@@ -63,12 +72,19 @@ impl Tail {
     ///
     /// # Errors
     /// What the storage said; the position may have moved, and what was read is not lost: resume from the stored one.
-    pub(crate) fn look(&mut self, storage: &dyn SessionStorage, path: &Path, now: SystemTime) -> Result<Option<Look>> {
+    pub(crate) fn look(
+        &mut self,
+        storage: &dyn SessionStorage,
+        path: &Path,
+        now: SystemTime,
+        attention: Attention,
+    ) -> Result<Option<Look>> {
         let Some(stat) = storage.stat(path)? else {
             return Ok(self.identity().map(|_| Look { transition: Some(Transition::Deleted), ..self.empty() }));
         };
         let is_quiet = now.duration_since(stat.modified).is_ok_and(|since| since >= QUIET);
-        let slice = if is_quiet { Slice::default().taking_last_line() } else { Slice::default() };
+        let is_settled = is_quiet || attention == Attention::Once;
+        let slice = if is_settled { Slice::default().taking_last_line() } else { Slice::default() };
         let mut look = Look { is_fresh: !is_quiet, ..self.empty() };
         loop {
             let changes = self.follower.look(storage, path, slice)?;
@@ -100,8 +116,9 @@ impl Tail {
             }
         }
         look.position = self.position().clone();
-        let read_without_header = look.position.lines() > 0 && self.session().is_none();
-        if read_without_header && look.transition.is_some_and(Transition::is_from_the_beginning) {
+        let has_begun = look.transition.is_some_and(Transition::is_from_the_beginning);
+        let is_judged = if look.position.lines() > 0 { has_begun } else { is_settled && stat.len > 0 };
+        if is_judged && self.session().is_none() {
             let total = look.defects.take().map_or(0, |(total, _)| total);
             look.defect(total + 1, &format!("{}: no valid session header; nothing of it is read", path.display()));
         }

@@ -23,7 +23,7 @@ CREATE TABLE IF NOT EXISTS watcher_pointer(terminal TEXT PRIMARY KEY, content BL
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// The file was read so far.
-    Read(PathBuf, Position),
+    Read(PathBuf, Box<Position>),
     /// The file is no longer there, and no pointer needs to know that it was.
     Gone(PathBuf),
     /// We wrote a terminal's pointer.
@@ -100,7 +100,7 @@ mod tests {
         let odd = PathBuf::from(OsStr::from_bytes(b"/s/\xff.jsonl"));
         let gone = PathBuf::from("/s/gone.jsonl");
         let ours = Ours { content: b"/w\n/s/x.jsonl\n".to_vec(), modified: 7 };
-        let read = |path: &PathBuf| Change::Read(path.clone(), Position::default());
+        let read = |path: &PathBuf| Change::Read(path.clone(), Box::default());
         record(&conn, &[read(&odd), read(&gone), Change::Wrote("pts-3".into(), ours.clone())]).unwrap();
         record(&conn, &[read(&odd), Change::Gone(gone)]).unwrap();
         conn.execute("INSERT INTO watcher_file(path, position) VALUES (x'2f', 'of another version')", []).unwrap();

@@ -13,6 +13,7 @@ mod logging;
 mod place;
 mod prompt;
 mod readiness;
+mod service;
 mod settings;
 mod sinks;
 mod source;

@@ -33,6 +33,26 @@ impl Place {
         Self { dir: agent.root().join(".watcher") }
     }
 
+    /// Removes the place and the other files of ours in the agent directory; the caller holds the lock. Locks of sessions
+    /// stay: somebody may hold one.
+    ///
+    /// # Errors
+    /// What the file system said; the rest can be removed by another call.
+    pub(crate) fn remove(&self, agent: &AgentDir) -> Result<Vec<PathBuf>> {
+        let storage = FileSessionStorage::new();
+        let mut removed = Vec::new();
+        if storage.exists(&self.dir)? {
+            storage.remove_tree(&self.dir)?;
+            removed.push(self.dir.clone());
+        }
+        let cache = agent.catalog_cache();
+        if storage.exists(&cache)? {
+            storage.unlink(&cache)?;
+            removed.push(cache);
+        }
+        Ok(removed)
+    }
+
     pub(crate) fn state_file(&self) -> PathBuf {
         self.dir.join("state.json")
     }

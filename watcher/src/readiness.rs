@@ -28,7 +28,8 @@ impl Readiness {
 
     fn tell(&self, message: &str) {
         let Some(path) = &self.0 else { return };
-        let sent = address(path).and_then(|address| UnixDatagram::unbound()?.send_to_addr(message.as_bytes(), &address));
+        let sent =
+            address(path).and_then(|address| UnixDatagram::unbound()?.send_to_addr(message.as_bytes(), &address));
         if let Err(error) = sent {
             tracing::warn!(%error, "the service manager can't be told");
         }
@@ -38,7 +39,7 @@ impl Readiness {
 fn address(path: &std::path::Path) -> Result<SocketAddr> {
     #[cfg(target_os = "linux")]
     if let Some(name) = path.as_os_str().as_bytes().strip_prefix(b"@") {
-        return std::os::linux::net::SocketAddrExt::from_abstract_name(name);
+        return <SocketAddr as std::os::linux::net::SocketAddrExt>::from_abstract_name(name);
     }
     SocketAddr::from_pathname(path)
 }

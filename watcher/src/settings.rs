@@ -68,13 +68,12 @@ pub(crate) enum Polling {
 }
 
 /// How much is logged.
-#[derive(Clone, Copy, Debug, Default, Deserialize, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, clap::ValueEnum)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Level {
     Off,
     Error,
     Warn,
-    #[default]
     Info,
     Debug,
     Trace,
@@ -87,6 +86,8 @@ pub(crate) struct Sources {
     pub(crate) file: Option<PathBuf>,
     pub(crate) flags: Keys,
     pub(crate) level: Option<Level>,
+    /// The level when nobody names one.
+    pub(crate) default: Level,
     pub(crate) environment: Environment,
 }
 
@@ -95,7 +96,7 @@ pub(crate) struct Sources {
 pub(crate) struct Settings {
     file: File,
     flags: Keys,
-    level: Option<Level>,
+    level: Level,
     environment: Environment,
 }
 
@@ -121,14 +122,14 @@ impl Sources {
                 _ => File::default(),
             },
         };
-        let (flags, environment) = (self.flags.clone(), self.environment.clone());
-        Ok(Settings { file, flags, level: self.level, environment })
+        let level = self.level.or(file.log_level).unwrap_or(self.default);
+        Ok(Settings { file, flags: self.flags.clone(), level, environment: self.environment.clone() })
     }
 }
 
 impl Settings {
     pub(crate) fn level(&self) -> Level {
-        self.level.or(self.file.log_level).unwrap_or_default()
+        self.level
     }
 
     /// What is in force for an agent directory: flags before its section before the defaults.
@@ -236,7 +237,7 @@ mod tests {
     fn settings(text: &str) -> Result<Settings> {
         let file = parse(Path::new("watcher.toml"), text)?;
         let environment = Environment::new("/w").with_variable("HOME", "/home/u");
-        Ok(Settings { file, flags: Keys::default(), level: None, environment })
+        Ok(Settings { file, flags: Keys::default(), level: Level::Info, environment })
     }
 
     #[test]
@@ -278,7 +279,7 @@ mod tests {
         let (example_of, plain_of) = (example.of(&agent).unwrap(), plain.of(&agent).unwrap());
         assert!(!example_of.records_otherwise(&plain_of));
         assert_eq!(example_of.plan.reconcile, plain_of.plan.reconcile);
-        assert_eq!(example.level(), plain.level());
+        assert_eq!(example.file.log_level, Some(Level::Info));
         let Keys { reconcile_interval, polling, include, exclude, roots, redact, never_record } = example.file.default;
         assert!(reconcile_interval.is_some() && polling.is_some() && include.is_some() && exclude.is_some());
         assert!(roots.is_some() && redact.is_some() && never_record.is_some());

@@ -60,6 +60,7 @@ pub(crate) fn prepare(agent: AgentDir, settings: AgentSettings) -> Result<Prepar
 /// What the history said.
 pub(crate) fn sync(prepared: &Prepared, stop: &Arc<AtomicBool>, board: Board) -> Result<Report> {
     let mut engine = engine(prepared, prepared.settings.clone(), Box::new(NoSource), board, Arc::clone(stop))?;
+    engine.look_once();
     Ok(engine.reconcile(Moment { tick: Duration::ZERO, clock: SystemTime::now() }))
 }
 
@@ -92,7 +93,7 @@ pub(crate) fn run(prepared: Vec<Prepared>, sources: &Sources, logging: &Logging,
         orders.push((prepared.agent.clone(), order.clone()));
         let (stop, ending, ready) = (Arc::clone(&stop), ending.clone(), ready.clone());
         std::thread::Builder::new().name("engine".to_owned()).spawn(move || {
-            let result = follow(prepared, order, &ordered, stop, &ready);
+            let result = follow(prepared, &order, &ordered, &stop, &ready);
             // Nobody listens any more when the process is about to end.
             let _ = ending.send(result);
         })?;
@@ -100,7 +101,7 @@ pub(crate) fn run(prepared: Vec<Prepared>, sources: &Sources, logging: &Logging,
     drop(ready);
     let told = readiness.clone();
     std::thread::spawn(move || {
-        if readied.iter().count() == count {
+        if readied.iter().take(count).count() == count {
             told.ready();
         }
     });
@@ -174,9 +175,9 @@ fn source(settings: &AgentSettings, order: &Sender<Order>) -> Box<dyn Source> {
 /// One agent directory, until it is told to stop.
 fn follow(
     mut prepared: Prepared,
-    order: Sender<Order>,
+    order: &Sender<Order>,
     ordered: &Receiver<Order>,
-    stop: Arc<AtomicBool>,
+    stop: &Arc<AtomicBool>,
     ready: &Sender<()>,
 ) -> Result<()> {
     let board = Board::new();
@@ -194,8 +195,8 @@ fn follow(
     let mut is_ready = false;
     let mut settings = prepared.settings.clone();
     let result = loop {
-        let source = source(&settings, &order);
-        let made = engine(&prepared, settings.clone(), source, board.clone(), Arc::clone(&stop));
+        let source = source(&settings, order);
+        let made = engine(&prepared, settings.clone(), source, board.clone(), Arc::clone(stop));
         let mut engine = match made {
             Ok(engine) => engine,
             Err(error) => break Err(error),
@@ -213,7 +214,7 @@ fn follow(
             is_ready = true;
             let _ = ready.send(());
         }
-        match until_told(&mut engine, ordered, &board, &moment) {
+        match until_told(&mut engine, ordered, &prepared.store, &board, &moment) {
             None => {
                 engine.finish();
                 break Ok(());
@@ -244,6 +245,7 @@ fn follow(
 fn until_told(
     engine: &mut Engine,
     ordered: &Receiver<Order>,
+    store: &HistoryStorage,
     board: &Board,
     moment: &impl Fn() -> Moment,
 ) -> Option<Box<AgentSettings>> {
@@ -271,7 +273,9 @@ fn until_told(
                 board.change(|state| state.lag_millis = Some(lag));
             }
         }
-        engine.tick(moment());
+        if engine.tick(moment()).reconciled {
+            count_rows(store, board);
+        }
     }
 }
 

@@ -52,8 +52,12 @@ impl Processes {
         let others = pids.into_iter().filter(|pid| *pid != self.own);
         let (mut seen, mut denied) = (0, 0);
         for pid in others {
-            match fs::read_dir(self.root.join(pid.to_string()).join("fd")) {
-                Ok(_) => seen += 1,
+            // Names of open files can be listed where what they are can't be seen.
+            let open = fs::read_dir(self.root.join(pid.to_string()).join("fd"));
+            let first = open.map(|mut files| files.next());
+            match first.and_then(|first| first.map(|file| fs::read_link(file?.path())).transpose()) {
+                Ok(Some(_)) => seen += 1,
+                Ok(None) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => denied += 1,
                 Err(_) => {}
             }
@@ -197,7 +201,8 @@ fn device(number: i64) -> Option<PathBuf> {
     }
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
 
@@ -223,11 +228,20 @@ mod tests {
         }
 
         /// A process with a terminal (0: none), in the foreground or not, that has a file open.
-        fn process(&self, pid: u32, parent: u32, terminal: i64, foreground: u32, open: Option<&str>, environment: &str) {
+        fn process(
+            &self,
+            pid: u32,
+            parent: u32,
+            terminal: i64,
+            foreground: u32,
+            open: Option<&str>,
+            environment: &str,
+        ) {
             let dir = self.0.path().join(pid.to_string());
             fs::create_dir_all(dir.join("fd")).unwrap();
             fs::create_dir_all(dir.join("fdinfo")).unwrap();
-            fs::write(dir.join("stat"), format!("{pid} (odd) name) S {parent} {pid} {pid} {terminal} {foreground} 0")).unwrap();
+            fs::write(dir.join("stat"), format!("{pid} (odd) name) S {parent} {pid} {pid} {terminal} {foreground} 0"))
+                .unwrap();
             fs::write(dir.join("environ"), environment).unwrap();
             if let Some(open) = open {
                 std::os::unix::fs::symlink(self.0.path().join(open), dir.join("fd/5")).unwrap();

@@ -84,7 +84,9 @@ impl Watches {
     pub(crate) fn retain(&mut self, root: &Path, present: &std::collections::BTreeSet<PathBuf>) {
         let gone: Vec<PathBuf> =
             self.dirs.keys().filter(|dir| dir.starts_with(root) && !present.contains(*dir)).cloned().collect();
-        gone.iter().for_each(|dir| self.forget(dir));
+        for dir in gone {
+            self.forget(&dir);
+        }
     }
 
     /// The directories that give no events.

@@ -1,9 +1,13 @@
 //! The command line: definitions here, one file a command beside it, and all printing in `output`.
 
+mod detach;
+mod following;
 mod history;
 mod output;
 mod run;
+mod service;
 mod sessions;
+mod settings;
 mod status;
 mod sync;
 mod times;
@@ -102,6 +106,10 @@ enum Command {
     History(history::History),
     #[command(subcommand)]
     Sessions(sessions::Sessions),
+    #[command(subcommand)]
+    Service(service::Service),
+    Settings(settings::ShowSettings),
+    Detach(detach::Detach),
 }
 
 /// What a command works with.
@@ -150,11 +158,14 @@ fn definition() -> clap::Command {
 impl Command {
     fn run(self, context: &mut Context) -> Result<Exit> {
         match self {
-            Self::Run(_) => run::Run::run(context),
-            Self::Sync(_) => sync::Sync::run(context),
+            Self::Run(run) => run.run(context),
+            Self::Sync(sync) => sync.run(context),
             Self::Status(_) => status::Status::run(context),
             Self::History(history) => history.run(context),
             Self::Sessions(sessions) => sessions.run(context),
+            Self::Service(service) => service.run(context),
+            Self::Settings(_) => settings::ShowSettings::run(context),
+            Self::Detach(_) => detach::Detach::run(context),
         }
     }
 }

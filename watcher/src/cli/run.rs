@@ -1,12 +1,17 @@
 //! `watcher run`: syncs, then follows changes until it is told to stop.
 
+use std::path::PathBuf;
+
 use anyhow::Result;
 use clap::Args;
-use session_core::AgentDir;
+use history::Notice;
 
 use super::Context;
-use crate::agents;
+use super::following::{Following, prepare};
 use crate::exit::Exit;
+use crate::logging;
+use crate::readiness::Readiness;
+use crate::settings::Level;
 use crate::supervise::{self, Prepared};
 
 /// Follow agent directories until Ctrl-C: prompts become searchable as they are typed
@@ -14,32 +19,57 @@ use crate::supervise::{self, Prepared};
 #[command(after_help = "\
 Examples:
   watcher run
-  watcher run --agent-dir /srv/agent
-  watcher run --harness all
+  watcher run --agent-dir /srv/agent --log-file /var/tmp/watcher.log
+  watcher run --harness all --exclude '*scratch*/**'
 
 One watcher works on an agent directory at a time; a second one says who that is and leaves with code 4.
-Session files are only read. The history is the harness's own; it is copied once before it is first written to.")]
-pub(crate) struct Run {}
+Session files are only read. The history is the harness's own; it is copied once before it is first written to.
+SIGHUP reads the settings file again and looks at everything; `watcher settings` shows what can stand in it.")]
+pub(crate) struct Run {
+    #[command(flatten)]
+    following: Following,
+    /// Log to FILE.DATE, a new one each day, seven of them kept [default: standard error]
+    #[arg(long, value_name = "FILE")]
+    log_file: Option<PathBuf>,
+}
 
 impl Run {
-    pub(crate) fn run(context: &mut Context) -> Result<Exit> {
-        let agents = agents::resolve(&context.common.selection(), &context.environment)?;
-        let prepared: Vec<Prepared> = agents.into_iter().map(supervise::prepare).collect::<Result<_>>()?;
+    pub(crate) fn run(&self, context: &mut Context) -> Result<Exit> {
+        // Whatever we make is ours alone, log files included.
+        rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
+        let sources = self.following.sources(context, Level::Info);
+        let settings = sources.read()?;
+        let logging = logging::start(settings.level(), self.log_file.as_deref())?;
+        let prepared = prepare(context, &settings)?;
         for one in &prepared {
             greet(context, one)?;
         }
         context.out.line("Ctrl-C ends it.")?;
         context.out.finish()?;
-        supervise::run(prepared)?;
+        let readiness = Readiness::of(&context.environment);
+        supervise::run(prepared, &sources, &logging, &readiness)?;
         Ok(Exit::Done)
     }
 }
 
 fn greet(context: &mut Context, prepared: &Prepared) -> Result<()> {
     let out = &mut context.out;
-    let agent: &AgentDir = &prepared.agent;
+    let agent = &prepared.agent;
     out.line(&format!("watching  {}", agent.sessions().display()))?;
-    out.line(&format!("history   {}", agent.history_db().display()))?;
-    out.line(&format!("search    watcher history search --agent-dir {} WORDS", agent.root().display()))?;
-    Ok(())
+    let stats = prepared.store.stats()?;
+    let first = if stats.submissions == 0 { "; prompts of all sessions are added first" } else { "" };
+    out.line(&format!("history   {} ({} prompts{first})", agent.history_db().display(), stats.prompts))?;
+    for notice in prepared.store.notices() {
+        out.line(&format!("          {}", describe(&notice)))?;
+    }
+    out.line(&format!("search    watcher history search --agent-dir {} WORDS", agent.root().display()))
+}
+
+/// A notice of the history in words.
+pub(crate) fn describe(notice: &Notice) -> String {
+    match notice {
+        Notice::Copied(copy) => format!("first contact: a copy from before is at {}", copy.display()),
+        Notice::UnreadLog(log) => format!("read as it is; rows in {} are missing", log.display()),
+        _ => "the history has something to say that this version does not know".to_owned(),
+    }
 }

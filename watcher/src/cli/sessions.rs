@@ -1,20 +1,21 @@
-//! `watcher sessions list|show|context`: questions to session files. They write nothing.
+//! `watcher sessions list|show|context|likely`: questions to session files. They write nothing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::value::RawValue;
-use session_core::storage::{FileSessionStorage, SessionStorage};
-use session_core::{EntryId, Leaf, Role, Session, Timestamp, same_path};
+use session_core::{
+    Catalog, EntryId, ErrorKind, Leaf, LikelyReason, ListDepth, Session, SessionInfo, Status, TerminalId, Timestamp,
+    stdin_terminal,
+};
 
 use super::Context;
-use super::output::Tone;
-use super::output::remark;
+use super::output::{Tone, remark};
 use super::times::local;
+use crate::agents;
 use crate::exit::{Exit, Refusal};
-use crate::{agents, discover};
 
 /// Look into sessions
 #[derive(Debug, Subcommand)]
@@ -22,6 +23,7 @@ pub(crate) enum Sessions {
     List(List),
     Show(Show),
     Context(ContextOf),
+    Likely(LikelyOf),
 }
 
 /// The sessions of this directory, latest first
@@ -40,7 +42,7 @@ pub(crate) struct List {
     cwd: Option<PathBuf>,
 }
 
-/// One session: what it is, what is wrong with it, and what was said
+/// One session: what it is, and what is wrong with it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -65,34 +67,73 @@ pub(crate) struct ContextOf {
     leaf: Option<String>,
 }
 
+/// The session that continuing here would mean: this terminal's, else the latest of the directory
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher sessions likely
+  watcher sessions likely --cwd ~/project --json
+
+Leaves with code 3 when a new session would be begun.")]
+pub(crate) struct LikelyOf {
+    /// Continuing in this directory [default: the working directory]
+    #[arg(long, value_name = "DIR")]
+    cwd: Option<PathBuf>,
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Listed {
     path: String,
     id: String,
-    cwd: Option<String>,
-    name: Option<String>,
+    cwd: String,
+    name: String,
+    title: Option<String>,
+    parent: Option<String>,
     created: Option<String>,
     modified: String,
-    entries: usize,
+    message_count: Option<u64>,
     first_message: String,
+    last_activity: Option<String>,
+    status: Option<&'static str>,
+    size: u64,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Listing {
+    sessions: Vec<Listed>,
+    problems: Vec<String>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct Detail {
-    #[serde(flatten)]
-    listed: Listed,
-    defects: Vec<Shown>,
+    path: String,
+    id: Option<String>,
+    version: Option<f64>,
+    cwd: Option<String>,
+    name: Option<String>,
+    created: Option<String>,
+    entries: usize,
+    leaf: Option<String>,
+    defects: Vec<Flaw>,
     defect_count: u64,
 }
 
 #[derive(Serialize)]
-struct Shown {
+struct Flaw {
     line: u64,
     offset: u64,
     kind: &'static str,
     meaning: &'static str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Likely {
+    path: Option<String>,
+    reason: &'static str,
 }
 
 impl Sessions {
@@ -101,78 +142,104 @@ impl Sessions {
             Self::List(list) => list.run(context),
             Self::Show(show) => show.run(context),
             Self::Context(of) => of.run(context),
+            Self::Likely(of) => of.run(context),
         }
     }
 }
 
 impl List {
     fn run(self, context: &mut Context) -> Result<Exit> {
-        let storage = FileSessionStorage::new();
-        let cwd = match (&self.cwd, self.all) {
-            (_, true) => None,
-            (Some(cwd), _) => Some(context.environment.cwd()?.join(cwd)),
-            (None, _) => Some(context.environment.cwd()?.to_owned()),
+        let catalog = catalog(context)?;
+        let listing = match self.cwd {
+            _ if self.all => catalog.list_all()?,
+            Some(cwd) => catalog.list(Some(&context.environment.cwd()?.join(cwd)), None)?,
+            None => catalog.list(None, None)?,
         };
-        let mut listed = Vec::new();
-        for path in files(context, &storage)? {
-            match describe(&path) {
-                Ok(Some((session, _))) => {
-                    let here = |cwd: &PathBuf| {
-                        session.cwd.as_ref().is_some_and(|own| same_path(&storage, Path::new(own), cwd))
-                    };
-                    if cwd.as_ref().is_none_or(here) {
-                        listed.push(session);
-                    }
-                }
-                Ok(None) => remark(&format!("{}: no valid session header", path.display())),
-                Err(error) => remark(&error.to_string()),
-            }
+        let problems: Vec<String> = listing.problems.iter().map(ToString::to_string).collect();
+        for problem in &problems {
+            remark(problem);
         }
-        listed.sort_by(|a, b| b.modified.cmp(&a.modified));
-        let row = |session: &Listed| {
-            let modified = Timestamp::parse(&session.modified).map_or(0, Timestamp::seconds);
-            let name = session.name.clone().unwrap_or_else(|| session.first_message.clone());
-            vec![local(modified), session.id.clone(), name]
+        let row = |session: &SessionInfo| {
+            let status = session.status().map_or("", Status::name).to_owned();
+            vec![local(session.modified().seconds()), session.id().to_string(), status, session.name()]
         };
-        let rows: Vec<Vec<String>> = listed.iter().map(row).collect();
-        context.out.table(&rows)?;
-        context.out.json("sessions.list", listed)?;
+        context.out.table(&listing.sessions.iter().map(row).collect::<Vec<_>>())?;
+        let sessions = listing.sessions.iter().map(Listed::of).collect();
+        context.out.json("sessions.list", Listing { sessions, problems })?;
         Ok(Exit::Done)
+    }
+}
+
+impl Listed {
+    fn of(session: &SessionInfo) -> Self {
+        let time = |time: Timestamp| time.to_string();
+        Self {
+            path: session.path().display().to_string(),
+            id: session.id().to_string(),
+            cwd: session.cwd().to_owned(),
+            name: session.name(),
+            title: session.title().map(str::to_owned),
+            parent: session.parent_session().map(str::to_owned),
+            created: session.created().map(time),
+            modified: time(session.modified()),
+            message_count: session.message_count(),
+            first_message: session.first_message().to_owned(),
+            last_activity: session.last_activity().map(time),
+            status: session.status().map(Status::name),
+            size: session.size(),
+        }
     }
 }
 
 impl Show {
     fn run(self, context: &mut Context) -> Result<Exit> {
         let path = find(context, &self.session)?;
-        let Some((listed, session)) = describe(&path)? else {
-            let message = format!("{}: no valid session header", path.display());
-            return Err(Refusal::new(Exit::Failed, message).into());
-        };
+        let session = Session::read(&path)?;
+        let header = session.header();
         let defects = session.examine()?;
-        let out = &mut context.out;
-        out.toned(Tone::Strong, listed.name.as_deref().unwrap_or(&listed.first_message))?;
-        for (name, value) in [
-            ("id", Some(listed.id.as_str())),
-            ("file", Some(listed.path.as_str())),
-            ("cwd", listed.cwd.as_deref()),
-            ("created", listed.created.as_deref()),
-            ("modified", Some(listed.modified.as_str())),
-        ] {
-            if let Some(value) = value {
-                out.line(&format!("{name:<10}{value}"))?;
-            }
-        }
-        out.line(&format!("{:<10}{}", "entries", listed.entries))?;
-        for defect in defects.list() {
-            out.line(&defect.to_string())?;
-        }
-        let shown = defects.list().iter().map(|defect| Shown {
+        let flaw = |defect: &session_core::Defect| Flaw {
             line: defect.line(),
             offset: defect.offset(),
             kind: defect.kind().name(),
             meaning: defect.kind().meaning(),
-        });
-        let detail = Detail { defects: shown.collect(), defect_count: defects.total(), listed };
+        };
+        let detail = Detail {
+            path: path.display().to_string(),
+            id: header.map(|header| header.id().to_string()),
+            version: header.and_then(|header| match header.version() {
+                session_core::FormatVersion::Number(number) => Some(number),
+                _ => None,
+            }),
+            cwd: header.and_then(session_core::Header::cwd),
+            name: session.name()?,
+            created: header.and_then(session_core::Header::timestamp).map(|time| time.to_string()),
+            entries: session.entries().len(),
+            leaf: session.leaf_id().map(str::to_owned),
+            defects: defects.list().iter().map(flaw).collect(),
+            defect_count: defects.total(),
+        };
+        let out = &mut context.out;
+        out.toned(Tone::Strong, detail.name.as_deref().unwrap_or("(no name)"))?;
+        let version = detail.version.map(|version| version.to_string());
+        for (what, value) in [
+            ("id", detail.id.as_deref()),
+            ("file", Some(detail.path.as_str())),
+            ("version", version.as_deref()),
+            ("cwd", detail.cwd.as_deref()),
+            ("created", detail.created.as_deref()),
+            ("entries", Some(detail.entries.to_string().as_str())),
+            ("leaf", detail.leaf.as_deref()),
+        ] {
+            if let Some(value) = value {
+                out.line(&format!("{what:<10}{value}"))?;
+            }
+        }
+        if header.is_none() {
+            out.line("no valid session header: nothing in the file is a session")?;
+        }
+        for defect in defects.list() {
+            out.line(&defect.to_string())?;
+        }
         context.out.json("sessions.show", detail)?;
         Ok(Exit::Done)
     }
@@ -199,66 +266,44 @@ impl ContextOf {
     }
 }
 
-fn files(context: &Context, storage: &dyn SessionStorage) -> Result<Vec<PathBuf>> {
+impl LikelyOf {
+    fn run(self, context: &mut Context) -> Result<Exit> {
+        let here = context.environment.cwd()?;
+        let cwd = self.cwd.map_or_else(|| here.to_owned(), |cwd| here.join(cwd));
+        let terminal = TerminalId::detect(stdin_terminal().as_deref(), &context.environment);
+        let likely = catalog(context)?.most_likely(&cwd, None, terminal.as_ref())?;
+        let (reason, why) = match likely.reason() {
+            LikelyReason::Pointer => ("pointer", "this terminal's session"),
+            LikelyReason::FreshPointer => ("freshPointer", "a new session was begun here and is not on disk yet"),
+            LikelyReason::MostRecent => ("mostRecent", "the latest session of this directory"),
+            _ => ("nothing", "this directory has no session; a new one would be begun"),
+        };
+        if let Some(path) = likely.session() {
+            context.out.line(&path.display().to_string())?;
+        }
+        context.out.toned(Tone::Faint, why)?;
+        let path = likely.session().map(|path| path.display().to_string());
+        let exit = if path.is_some() { Exit::Done } else { Exit::NotFound };
+        context.out.json("sessions.likely", Likely { path, reason })?;
+        Ok(exit)
+    }
+}
+
+fn catalog(context: &Context) -> Result<Catalog> {
     let agent = agents::resolve_one(&context.common.selection(), &context.environment)?;
-    let mut files = Vec::new();
-    for dir in discover::dirs(storage, &agent.sessions())? {
-        match discover::files(storage, &dir) {
-            Ok(found) => files.extend(found),
-            Err(error) => remark(&error.to_string()),
-        }
-    }
-    Ok(files)
+    Ok(Catalog::new(agent, context.environment.clone()))
 }
 
+/// The file of the session that a person named `[R4]`.
 fn find(context: &Context, wanted: &str) -> Result<PathBuf> {
-    if wanted.contains('/') || discover::is_session_name(Path::new(wanted)) {
-        return Ok(context.environment.cwd()?.join(wanted));
-    }
-    let storage = FileSessionStorage::new();
-    let mut found = Vec::new();
-    for path in files(context, &storage)? {
-        let Ok(session) = Session::read(&path) else { continue };
-        let fits = session.header().is_some_and(|header| header.id().as_str().starts_with(wanted));
-        if fits {
-            found.push(path);
+    let cwd = context.environment.cwd()?;
+    let catalog = catalog(context)?.with_depth(ListDepth::Header);
+    match catalog.resolve(wanted, cwd, None) {
+        Ok(Some(found)) => Ok(cwd.join(found.path())),
+        Ok(None) => Err(Refusal::new(Exit::NotFound, format!("no session is called {wanted}")).into()),
+        Err(error) if error.kind() == ErrorKind::Ambiguous => {
+            Err(Refusal::new(Exit::NotFound, error.to_string()).into())
         }
+        Err(error) => Err(error.into()),
     }
-    match found.len() {
-        1 => Ok(found.remove(0)),
-        0 => Err(Refusal::new(Exit::NotFound, format!("no session has an id that begins with {wanted}")).into()),
-        _ => {
-            let list: Vec<String> = found.iter().map(|path| path.display().to_string()).collect();
-            let message = format!("more than one session has an id that begins with {wanted}:\n{}", list.join("\n"));
-            Err(Refusal::new(Exit::NotFound, message).into())
-        }
-    }
-}
-
-/// What a session's file says; none when it has no valid header.
-fn describe(path: &Path) -> session_core::Result<Option<(Listed, Session)>> {
-    let session = Session::read(path)?;
-    let Some(header) = session.header() else { return Ok(None) };
-    let stat = FileSessionStorage::new().stat(path)?;
-    let mut first_message = String::from("(no messages)");
-    for entry in session.entries().filter(|entry| entry.kind() == session_core::EntryKind::Message) {
-        let Ok(json) = entry.json() else { continue };
-        let Some(message) = json.view().get("message").map(session_core::Message::new) else { continue };
-        let text = message.text(" ");
-        if message.role() == Role::User && !text.trim().is_empty() {
-            first_message = text;
-            break;
-        }
-    }
-    let listed = Listed {
-        path: path.display().to_string(),
-        id: header.id().to_string(),
-        cwd: header.cwd(),
-        name: session.name()?,
-        created: header.timestamp().map(|time| time.to_string()),
-        modified: stat.map(|stat| Timestamp::from_system(stat.modified).to_string()).unwrap_or_default(),
-        entries: session.entries().len(),
-        first_message,
-    };
-    Ok(Some((listed, session)))
 }

@@ -5,9 +5,11 @@ use clap::Args;
 use serde::Serialize;
 
 use super::Context;
+use super::following::{Following, prepare};
 use super::output::{remark, with_progress};
-use crate::agents;
 use crate::exit::Exit;
+use crate::logging;
+use crate::settings::Level;
 use crate::state::Board;
 use crate::supervise;
 
@@ -19,7 +21,10 @@ Examples:
   watcher sync --agent-dir /srv/agent --json
 
 Run twice, the second adds nothing. Damaged files are reported, and what is whole in them counts.")]
-pub(crate) struct Sync {}
+pub(crate) struct Sync {
+    #[command(flatten)]
+    following: Following,
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -33,11 +38,13 @@ struct Synced {
 }
 
 impl Sync {
-    pub(crate) fn run(context: &mut Context) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<Exit> {
+        // What goes wrong is part of the answer.
+        let settings = self.following.sources(context, Level::Off).read()?;
+        logging::start(settings.level(), None)?;
         let stop = supervise::stop_flag()?;
         let mut all = Vec::new();
-        for agent in agents::resolve(&context.common.selection(), &context.environment)? {
-            let prepared = supervise::prepare(agent)?;
+        for prepared in prepare(context, &settings)? {
             let report = {
                 let board = Board::new();
                 let how_far = || {
@@ -54,12 +61,16 @@ impl Sync {
                 refused: report.tally.refused,
                 problems: report.problems,
             };
-            let out = &mut context.out;
-            out.line(&format!(
+            context.out.line(&format!(
                 "{}: {} added, {} known, {} files read",
                 synced.agent_dir, synced.added, synced.known, synced.files_read
             ))?;
-            synced.problems.iter().for_each(|problem| remark(problem));
+            for notice in prepared.store.notices() {
+                remark(&super::run::describe(&notice));
+            }
+            for problem in &synced.problems {
+                remark(problem);
+            }
             all.push(synced);
         }
         context.out.json("sync", all)?;

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use session_core::follow::Position;
 
@@ -11,7 +12,12 @@ use crate::intake::Look;
 use crate::ledger::{self, Change, Memory};
 
 /// Prompts of one transaction: few enough that the write lock is held for well under a tenth of a second `[H5]`.
-const PROMPTS_AT_ONCE: usize = 200;
+const PROMPTS_AT_ONCE: usize = 100;
+/// Between two transactions that follow each other the lock is left alone: a waiting SQLite asks every 25 ms in its first
+/// eighth of a second, and without a gap a harness that wants to write could lose every time `[H5]`.
+const GAP: Duration = Duration::from_millis(30);
+/// Transactions in a row before there is a gap.
+const BURST: Duration = Duration::from_millis(50);
 /// Positions without prompts in one transaction.
 const POSITIONS_AT_ONCE: usize = 500;
 
@@ -85,6 +91,7 @@ pub(crate) fn commit(
     let mut idle: Vec<(PathBuf, Position)> =
         (0..files.len()).filter(|file| left[*file] == 0).filter_map(|file| files[file].take()).collect();
     let mut queue = queue.into_iter().peekable();
+    let mut busy_since = Instant::now();
     while queue.peek().is_some() || !idle.is_empty() {
         if stop.load(Ordering::Relaxed) {
             return Ok(());
@@ -99,7 +106,8 @@ pub(crate) fn commit(
             submissions.push(queued.submission);
         }
         let paths = finished.iter().map(|(path, _)| path.clone()).collect();
-        let changes = finished.into_iter().map(|(path, position)| Change::Read(path, position)).collect::<Vec<_>>();
+        let changes =
+            finished.into_iter().map(|(path, position)| Change::Read(path, Box::new(position))).collect::<Vec<_>>();
         let tally = store
             .apply(submissions, move |transaction, outcomes| {
                 ledger::record(transaction, &changes)?;
@@ -109,6 +117,11 @@ pub(crate) fn commit(
             })
             .wait()?;
         done(paths, tally);
+        let has_more = queue.peek().is_some() || !idle.is_empty();
+        if has_more && busy_since.elapsed() >= BURST {
+            std::thread::sleep(GAP);
+            busy_since = Instant::now();
+        }
     }
     Ok(())
 }

@@ -78,7 +78,7 @@ impl PointerSink {
             let has_root = root.is_some_and(|root| self.storage.exists(root).unwrap_or(false));
             let is_old = now.duration_since(stored.modified()).is_ok_and(|age| age >= UNSEEN);
             if has_root && is_old && knowledge == Knowledge::Full {
-                self.report(pointers.remove(stored)?, stored, "is removed: its session was never seen");
+                report(pointers.remove(stored)?, stored, "is removed: its session was never seen");
             }
             return Ok(());
         };
@@ -87,10 +87,10 @@ impl PointerSink {
             Place::At(path, tail) => {
                 let cwd = tail.cwd().map_or(pointer.cwd(), Path::new);
                 let moved = pointer.moved_to(cwd, path)?;
-                self.report(pointers.replace(stored, &moved)?, stored, "follows its session");
+                report(pointers.replace(stored, &moved)?, stored, "follows its session");
             }
             Place::Nowhere if knowledge == Knowledge::Full => {
-                self.report(pointers.remove(stored)?, stored, "is removed: its session was deleted");
+                report(pointers.remove(stored)?, stored, "is removed: its session was deleted");
             }
             Place::Nowhere | Place::Several => {}
         }
@@ -101,13 +101,6 @@ impl PointerSink {
     fn gone<'a>(&self, target: &Path, tails: &'a Tails) -> Option<&'a Gone> {
         let same = |path: &&Path| same_path(self.storage.as_ref(), path, target);
         tails.gone(target).or_else(|| tails.gone(tails.gone_paths().find(same)?))
-    }
-
-    fn report(&self, change: PointerChange, stored: &StoredPointer, what: &str) {
-        match change {
-            PointerChange::Done => tracing::info!(terminal = %stored.terminal(), "the pointer {what}"),
-            PointerChange::GivenUp => tracing::debug!(terminal = %stored.terminal(), "the pointer changed meanwhile"),
-        }
     }
 
     /// The terminal's foreground process writes this session: its pointer is set, unless somebody else's is there.
@@ -168,6 +161,13 @@ fn only_place<'a>(tails: &'a Tails, session: &'a str, gone: &Gone) -> Place<'a> 
     match std::iter::once(first).chain(others).find(is_same_file) {
         Some((path, tail)) => Place::At(path, tail),
         None => Place::Several,
+    }
+}
+
+fn report(change: PointerChange, stored: &StoredPointer, what: &str) {
+    match change {
+        PointerChange::Done => tracing::info!(terminal = %stored.terminal(), "the pointer {what}"),
+        PointerChange::GivenUp => tracing::debug!(terminal = %stored.terminal(), "the pointer changed meanwhile"),
     }
 }
 

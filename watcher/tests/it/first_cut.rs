@@ -19,7 +19,7 @@ fn a_real_session_is_synced_once_and_its_counts_are_right() {
     assert_eq!((&again[0]["added"], &again[0]["filesRead"]), (&0.into(), &0.into()));
     assert_eq!(world.prompts().len(), 88);
     let listed = world.json(&["sessions", "list", "--all"]);
-    assert_eq!(listed[0]["id"], "d703a1a9-1b7b-4fb1-b512-c9738b1fe617");
+    assert_eq!(listed["sessions"][0]["id"], "d703a1a9-1b7b-4fb1-b512-c9738b1fe617");
     let context = world.json(&["sessions", "context", "d703"]);
     assert_eq!(context["messages"].as_array().unwrap().len(), 914);
 }

@@ -6,6 +6,9 @@
     reason = "a test that cannot go on fails, and may say what it measured"
 )]
 
+mod daemon;
+mod exactly_once;
 mod first_cut;
+mod pointers;
 mod readme;
 mod support;

@@ -1,0 +1,83 @@
+//! The flags of `run` and `sync` that are keys of the settings file too.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+
+use super::Context;
+use crate::agents;
+use crate::settings::{Keys, Level, Polling, Settings, Sources};
+use crate::supervise::{self, Prepared};
+
+/// Each wins over the settings file.
+#[derive(Clone, Debug, Args)]
+pub(crate) struct Following {
+    /// The settings file [default: watcher.toml in the configuration directory]
+    #[arg(long, value_name = "FILE", help_heading = "Settings")]
+    config: Option<PathBuf>,
+    /// Another directory of session directories; may be given more than once
+    #[arg(long, value_name = "DIR", help_heading = "Settings")]
+    root: Option<Vec<PathBuf>>,
+    /// Only session files that match, relative to their root
+    #[arg(long, value_name = "GLOB", help_heading = "Settings")]
+    include: Option<Vec<String>>,
+    /// No session files that match
+    #[arg(long, value_name = "GLOB", help_heading = "Settings")]
+    exclude: Option<Vec<String>>,
+    /// Where to look without waiting for events
+    #[arg(long, value_name = "WHEN", help_heading = "Settings")]
+    polling: Option<Polling>,
+    /// Seconds between looks at everything
+    #[arg(long, value_name = "SECONDS", help_heading = "Settings")]
+    reconcile_interval: Option<NonZeroU32>,
+    /// Replace what looks like a secret before it is recorded
+    #[arg(
+        long,
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true",
+        help_heading = "Settings"
+    )]
+    redact: Option<bool>,
+    /// Do not record what is typed in working directories that match
+    #[arg(long, value_name = "GLOB", help_heading = "Settings")]
+    never_record: Option<Vec<String>>,
+    /// How much to log
+    #[arg(long, value_name = "LEVEL", help_heading = "Settings")]
+    log_level: Option<Level>,
+}
+
+impl Following {
+    pub(crate) fn sources(&self, context: &Context, default: Level) -> Sources {
+        let absolute = |path: &PathBuf| context.environment.cwd().map_or(path.clone(), |cwd| cwd.join(path));
+        let flags = Keys {
+            reconcile_interval: self.reconcile_interval,
+            polling: self.polling,
+            include: self.include.clone(),
+            exclude: self.exclude.clone(),
+            roots: self.root.as_ref().map(|roots| roots.iter().map(absolute).collect()),
+            redact: self.redact,
+            never_record: self.never_record.clone(),
+        };
+        let verbose = match context.common.verbose {
+            0 => None,
+            1 => Some(Level::Debug),
+            _ => Some(Level::Trace),
+        };
+        let file = self.config.as_ref().map(absolute);
+        let level = self.log_level.or(verbose);
+        Sources { file, flags, level, default, environment: context.environment.clone() }
+    }
+}
+
+/// Opens every agent directory that the command line names, under the settings in force for it.
+pub(crate) fn prepare(context: &Context, settings: &Settings) -> Result<Vec<Prepared>> {
+    let agents = agents::resolve(&context.common.selection(), &context.environment)?;
+    // All settings are judged before anything is touched.
+    let each = agents.into_iter().map(|agent| settings.of(&agent).map(|settings| (agent, settings)));
+    let each = each.collect::<Result<Vec<_>>>()?;
+    each.into_iter().map(|(agent, settings)| supervise::prepare(agent, settings)).collect()
+}

@@ -1,0 +1,115 @@
+//! `watcher service install|uninstall|status`: the watcher as a service of the user's session.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+use session_core::storage::{FileSessionStorage, SessionStorage};
+
+use super::Context;
+use crate::agents;
+use crate::exit::{Exit, Refusal};
+use crate::service::{MARK, Manager, Unit};
+
+/// Let the user's service manager run the watcher
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  watcher service install
+  watcher service install --agent-dir ~/work/agent
+  watcher service status
+  watcher service uninstall
+
+`install` writes one file and says how to start it; the options before it are those that the service runs with.")]
+pub(crate) enum Service {
+    /// Write the unit (systemd) or agent (launchd)
+    Install(Install),
+    /// Remove what `install` wrote
+    Uninstall,
+    /// Say whether it is installed and up to date
+    Status,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct Install {
+    /// Print what would be written
+    #[arg(long)]
+    print: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    file: String,
+    state: &'static str,
+    next: Vec<String>,
+}
+
+impl Service {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<Exit> {
+        let manager = Manager::of_system();
+        let file = manager.file(&context.environment)?;
+        match self {
+            Self::Install(Install { print }) => {
+                let unit = unit(context)?;
+                let text = manager.text(&unit);
+                if *print {
+                    context.out.text(&text)?;
+                    return show(context, "service.install", &file, "printed", Vec::new());
+                }
+                if let Some(old) = read(&file)?.filter(|old| !old.contains(MARK)) {
+                    let message = format!("{}: somebody else's file of {} bytes is here", file.display(), old.len());
+                    return Err(Refusal::new(Exit::Failed, message).into());
+                }
+                let storage = FileSessionStorage::new();
+                storage.ensure_dir(file.parent().context("a service file has a directory")?)?;
+                storage.write_text(&file, &text)?;
+                show(context, "service.install", &file, "installed", manager.start_commands())
+            }
+            Self::Uninstall => {
+                match read(&file)? {
+                    None => return show(context, "service.uninstall", &file, "absent", Vec::new()),
+                    Some(old) if !old.contains(MARK) => {
+                        let message = format!("{}: somebody else's file; it stays", file.display());
+                        return Err(Refusal::new(Exit::Failed, message).into());
+                    }
+                    Some(_) => fs::remove_file(&file).with_context(|| file.display().to_string())?,
+                }
+                show(context, "service.uninstall", &file, "removed", manager.stop_commands())
+            }
+            Self::Status => match read(&file)? {
+                None => show(context, "service.status", &file, "absent", Vec::new()).map(|_| Exit::NotFound),
+                Some(old) if !old.contains(MARK) => show(context, "service.status", &file, "foreign", Vec::new()),
+                Some(_) => show(context, "service.status", &file, "installed", manager.state_commands()),
+            },
+        }
+    }
+}
+
+fn unit(context: &Context) -> Result<Unit> {
+    let agents = agents::resolve(&context.common.selection(), &context.environment)?;
+    let program = std::env::current_exe()?;
+    Ok(Unit { program, agents: agents.iter().map(|agent| agent.root().to_owned()).collect() })
+}
+
+fn read(file: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error).with_context(|| file.display().to_string()),
+    }
+}
+
+fn show(context: &mut Context, kind: &str, file: &Path, state: &'static str, next: Vec<String>) -> Result<Exit> {
+    let shown = Shown { file: file.display().to_string(), state, next };
+    if state != "printed" {
+        context.out.line(&format!("{}: {state}", shown.file))?;
+        for command in &shown.next {
+            context.out.line(&format!("  {command}"))?;
+        }
+    }
+    context.out.json(kind, shown)?;
+    Ok(Exit::Done)
+}

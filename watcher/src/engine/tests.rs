@@ -1,0 +1,495 @@
+//! The engine with time, events and files driven: nothing here waits, and nothing depends on the system's events.
+
+use std::fs;
+use std::io::Write;
+use std::sync::Mutex;
+use std::sync::mpsc::{self, Receiver};
+
+use ::tests::recording::RecordingStorage;
+use session_core::storage::FileSessionStorage;
+use session_core::{Pointers, TerminalId};
+
+use super::*;
+use crate::source::Coverage;
+
+/// A source whose events are what the test says; watches above the limit are refused.
+struct Scripted {
+    watched: Arc<Mutex<BTreeSet<PathBuf>>>,
+    limit: usize,
+}
+
+impl Source for Scripted {
+    fn watch(&mut self, dir: &Path) -> Coverage {
+        let mut watched = self.watched.lock().unwrap();
+        if watched.len() >= self.limit {
+            return Coverage::Polling("the system's limit of file watches is reached (injected)".to_owned());
+        }
+        watched.insert(dir.to_owned());
+        Coverage::Events
+    }
+
+    fn forget(&mut self, dir: &Path) {
+        self.watched.lock().unwrap().remove(dir);
+    }
+}
+
+struct World {
+    dir: tempfile::TempDir,
+    storage: RecordingStorage<FileSessionStorage>,
+    watched: Arc<Mutex<BTreeSet<PathBuf>>>,
+    watch_limit: usize,
+    engine: Option<Engine>,
+    now: Moment,
+}
+
+impl World {
+    fn new() -> Self {
+        Self::with_watches(usize::MAX)
+    }
+
+    fn with_watches(watch_limit: usize) -> Self {
+        let dir = tempfile::tempdir().unwrap();
+        fs::create_dir_all(dir.path().join("sessions/--w--")).unwrap();
+        // Nothing is recorded but calls: the root of the recording is an empty directory.
+        fs::create_dir(dir.path().join("unused")).unwrap();
+        let storage = RecordingStorage::new(FileSessionStorage::new(), &dir.path().join("unused")).unwrap();
+        let now = Moment { tick: Duration::ZERO, clock: SystemTime::now() + Duration::from_secs(60) };
+        let mut world = Self { dir, storage, watched: Arc::default(), watch_limit, engine: None, now };
+        world.restart();
+        world
+    }
+
+    fn agent(&self) -> AgentDir {
+        AgentDir::at(self.dir.path()).unwrap()
+    }
+
+    /// A new engine on what the old one left; without a farewell, as after `kill -9`.
+    fn restart(&mut self) {
+        self.engine = None;
+        self.watched.lock().unwrap().clear();
+        let agent = self.agent();
+        let plan =
+            Plan { roots: vec![agent.sessions()], filter: Filter::default(), reconcile: Duration::from_secs(60) };
+        let source = Box::new(Scripted { watched: Arc::clone(&self.watched), limit: self.watch_limit });
+        let store = Arc::new(HistoryStorage::open(agent.history_db()).unwrap());
+        let storage: Arc<dyn SessionStorage> = Arc::new(self.storage.clone());
+        let engine = Engine::new(&agent, plan, storage, store, source, Board::new(), Arc::default()).unwrap();
+        self.engine = Some(engine);
+    }
+
+    fn engine(&mut self) -> &mut Engine {
+        self.engine.as_mut().unwrap()
+    }
+
+    fn reconcile(&mut self) -> Report {
+        let now = self.now;
+        self.engine().reconcile(now)
+    }
+
+    fn hint(&mut self, paths: &[&Path]) -> Report {
+        let now = self.now;
+        self.engine().handle(paths.iter().map(|path| Hint::Changed((*path).to_owned())), now)
+    }
+
+    /// Time passes; what is due is done.
+    fn pass(&mut self, time: Duration) -> Report {
+        self.now = Moment { tick: self.now.tick + time, clock: self.now.clock + time };
+        let now = self.now;
+        self.engine().tick(now)
+    }
+
+    fn path(&self, relative: &str) -> PathBuf {
+        self.dir.path().join("sessions").join(relative)
+    }
+
+    fn begin(&self, relative: &str, id: &str) -> PathBuf {
+        let path = self.path(relative);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, header(id)).unwrap();
+        path
+    }
+
+    fn prompts(&self) -> Vec<String> {
+        let conn = history::rusqlite::Connection::open(self.agent().history_db()).unwrap();
+        let mut statement = conn.prepare("SELECT prompt FROM history ORDER BY id").unwrap();
+        statement.query_map([], |row| row.get(0)).unwrap().map(Result::unwrap).collect()
+    }
+
+    fn point(&self, terminal: &str, target: &Path) {
+        let storage = FileSessionStorage::new();
+        let pointers = Pointers::new(&storage, self.agent().terminal_sessions());
+        pointers.set(&TerminalId::new(terminal).unwrap(), Path::new("/w"), target).unwrap();
+    }
+
+    fn target(&self, terminal: &str) -> Option<(PathBuf, PathBuf)> {
+        let storage = FileSessionStorage::new();
+        let pointers = Pointers::new(&storage, self.agent().terminal_sessions());
+        let pointer = pointers.get(&TerminalId::new(terminal).unwrap()).unwrap()?;
+        Some((pointer.cwd().to_owned(), pointer.session_file().to_owned()))
+    }
+}
+
+fn header(id: &str) -> String {
+    format!(
+        "{{\"type\":\"session\",\"version\":3,\"id\":\"{id}\",\"timestamp\":\"2026-01-05T09:30:00.000Z\",\"cwd\":\"/w\"}}\n"
+    )
+}
+
+fn message(number: u64, text: &str) -> String {
+    let millis = 1_767_605_400_000 + number * 1000;
+    format!(
+        "{{\"type\":\"message\",\"id\":\"{number:08x}\",\"parentId\":null,\"timestamp\":\"2026-01-05T09:30:00.000Z\",\
+         \"message\":{{\"role\":\"user\",\"content\":\"{text}\",\"timestamp\":{millis}}}}}\n"
+    )
+}
+
+fn append(path: &Path, text: impl AsRef<[u8]>) {
+    fs::OpenOptions::new().append(true).open(path).unwrap().write_all(text.as_ref()).unwrap();
+}
+
+#[test]
+fn a_burst_of_lost_events_is_made_good_by_a_rescan() {
+    // K47
+    let mut world = World::new();
+    let paths: Vec<PathBuf> = (0..20).map(|n| world.begin(&format!("--w--/{n}.jsonl"), &format!("s{n}"))).collect();
+    world.reconcile();
+    for n in 0..20_000_u64 {
+        append(&paths[(n % 20) as usize], message(n, &format!("prompt {n}")));
+        // Of a hundred events one arrives.
+        if n % 100 == 0 {
+            world.hint(&[&paths[(n % 20) as usize]]);
+        }
+    }
+    let now = world.now;
+    world.engine().handle([Hint::Everything], now);
+    let prompts: BTreeSet<String> = world.prompts().into_iter().collect();
+    assert_eq!((prompts.len(), world.prompts().len()), (20_000, 20_000));
+}
+
+#[test]
+fn without_any_event_the_reconcile_finds_everything_within_its_interval() {
+    // K47
+    let mut world = World::new();
+    world.reconcile();
+    let path = world.begin("--new--/x.jsonl", "s");
+    append(&path, message(1, "found late"));
+    assert_eq!(world.pass(Duration::from_secs(59)).tally.added, 0);
+    assert_eq!(world.pass(Duration::from_secs(1)).tally.added, 1);
+}
+
+#[test]
+fn above_the_limit_of_watches_directories_are_polled() {
+    // K48
+    let mut world = World::with_watches(2);
+    let watched = world.begin("--a--/x.jsonl", "a");
+    let polled = world.begin("--z--/x.jsonl", "z");
+    world.reconcile();
+    assert!(!world.watched.lock().unwrap().contains(polled.parent().unwrap()));
+    assert!(world.engine().board.state().polling_reason.unwrap().contains("limit of file watches"));
+    append(&watched, message(1, "by event"));
+    append(&polled, message(2, "by poll"));
+    let report = world.pass(poll::INTERVAL);
+    assert_eq!((report.tally.added, world.prompts()), (1, vec!["by poll".to_owned()]));
+    world.hint(&[&watched]);
+    assert_eq!(world.prompts().len(), 2);
+}
+
+#[test]
+fn a_record_in_pieces_with_a_restart_in_between_arrives_once() {
+    // K49
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    world.reconcile();
+    let line = message(1, "grüße").into_bytes();
+    let inside = line.windows(2).position(|pair| pair == "ü".as_bytes()).unwrap() + 1;
+    for (piece, then_restart) in [(&line[..20], false), (&line[20..inside], true), (&line[inside..], false)] {
+        append(&path, piece);
+        world.hint(&[&path]);
+        if then_restart {
+            world.restart();
+            world.reconcile();
+        }
+    }
+    assert_eq!(world.prompts(), ["grüße"]);
+}
+
+#[test]
+fn replaced_truncated_and_remade_files_bring_each_entry_once() {
+    // K50
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    append(&path, message(1, "one") + &message(2, "two"));
+    world.reconcile();
+    // The atomic rewrite of a harness, with one entry more.
+    let fresh = world.path("--w--/fresh.tmp");
+    fs::write(&fresh, header("s") + &message(1, "one") + &message(2, "two") + &message(3, "three")).unwrap();
+    fs::rename(&fresh, &path).unwrap();
+    world.hint(&[&path]);
+    // Truncated, then written on.
+    fs::write(&path, header("s") + &message(1, "one")).unwrap();
+    world.hint(&[&path]);
+    append(&path, message(4, "four"));
+    world.hint(&[&path]);
+    // Replaced by a shorter one.
+    fs::write(&fresh, header("s") + &message(5, "five")).unwrap();
+    fs::rename(&fresh, &path).unwrap();
+    world.hint(&[&path]);
+    // Deleted and made again.
+    fs::remove_file(&path).unwrap();
+    world.hint(&[&path]);
+    fs::write(&path, header("s") + &message(1, "one") + &message(6, "six")).unwrap();
+    world.hint(&[&path]);
+    world.restart();
+    world.reconcile();
+    assert_eq!(world.prompts(), ["one", "two", "three", "four", "five", "six"]);
+}
+
+#[test]
+fn only_what_is_new_is_read() {
+    // K51
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    let filler =
+        format!("{{\"type\":\"custom\",\"id\":\"c\",\"parentId\":null,\"data\":\"{}\"}}\n", "x".repeat(1 << 20));
+    (0..50).for_each(|_| append(&path, &filler));
+    world.reconcile();
+    let before = world.storage.bytes_read();
+    let mut appended = 0;
+    for n in 0..100 {
+        let line = message(n, &format!("{n} {}", "y".repeat(1024)));
+        appended += line.len() as u64;
+        append(&path, line);
+        world.hint(&[&path]);
+    }
+    let read = world.storage.bytes_read() - before;
+    assert_eq!(world.prompts().len(), 100);
+    assert!(read <= 2 * appended, "{read} bytes read of {appended} appended");
+    // A reconcile reads nothing.
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.storage.bytes_read() - before, read);
+}
+
+#[test]
+fn a_fork_is_no_new_submission() {
+    // K57
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    append(&path, message(1, "one") + &message(2, "two"));
+    world.reconcile();
+    for (fork, id) in [("--w--/fork.jsonl", "f1"), ("--v--/fork.jsonl", "f2")] {
+        let fork = world.begin(fork, id);
+        append(&fork, message(1, "one") + &message(2, "two"));
+        world.hint(&[fork.parent().unwrap(), &fork]);
+        append(&fork, message(3, &format!("three of {id}")));
+        world.hint(&[&fork]);
+    }
+    assert_eq!(world.prompts(), ["one", "two", "three of f1", "three of f2"]);
+}
+
+#[test]
+fn a_renamed_directory_is_followed_whatever_order_the_events_come_in() {
+    // K34
+    for order in [[0, 1], [1, 0]] {
+        let mut world = World::new();
+        let old = world.begin("--w--/x.jsonl", "s");
+        append(&old, message(1, "before"));
+        world.reconcile();
+        world.point("pts-3", &old);
+        let mut held = fs::OpenOptions::new().append(true).open(&old).unwrap();
+        let (from, to) = (world.path("--w--"), world.path("-w"));
+        fs::rename(&from, &to).unwrap();
+        let events = [from.as_path(), to.as_path()];
+        for n in order {
+            world.hint(&[events[n]]);
+        }
+        assert_eq!(world.target("pts-3").unwrap().1, to.join("x.jsonl"), "{order:?}");
+        assert_eq!(
+            *world.watched.lock().unwrap(),
+            BTreeSet::from([world.path(""), to.clone()].map(|path| path.components().collect()))
+        );
+        held.write_all(message(2, "after").as_bytes()).unwrap();
+        world.hint(&[&to.join("x.jsonl")]);
+        world.restart();
+        world.reconcile();
+        assert_eq!(world.prompts(), ["before", "after"]);
+    }
+}
+
+#[test]
+fn a_moved_session_takes_its_pointers_along_the_working_directory_included() {
+    // K33
+    let mut world = World::new();
+    let old = world.begin("--w--/x.jsonl", "s");
+    append(&old, message(1, "one"));
+    world.reconcile();
+    world.point("pts-3", &old);
+    world.point("tmux-%1", &old);
+    // A copy with another working directory, then the original goes: another file, the same id.
+    let new = world.path("--v--/x.jsonl");
+    fs::create_dir(new.parent().unwrap()).unwrap();
+    fs::write(&new, header("s").replace("\"/w\"", "\"/v\"") + &message(1, "one")).unwrap();
+    fs::remove_file(&old).unwrap();
+    world.restart();
+    world.reconcile();
+    for terminal in ["pts-3", "tmux-%1"] {
+        assert_eq!(world.target(terminal).unwrap(), (PathBuf::from("/v"), new.clone()));
+    }
+    assert_eq!(world.prompts(), ["one"]);
+}
+
+#[test]
+fn a_deleted_session_takes_its_pointers_along_and_leaves_its_prompts() {
+    // K55
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    append(&path, message(1, "stays"));
+    world.reconcile();
+    world.point("pts-3", &path);
+    fs::remove_file(&path).unwrap();
+    world.hint(&[&path]);
+    assert!(world.target("pts-3").is_some(), "it may have moved where nobody looked yet");
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.target("pts-3"), None);
+    world.restart();
+    world.reconcile();
+    assert_eq!((world.target("pts-3"), world.prompts()), (None, vec!["stays".to_owned()]));
+}
+
+#[test]
+fn a_pointer_stays_when_its_session_was_never_seen_or_its_root_is_away() {
+    // K55
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    world.reconcile();
+    world.point("pts-1", &path);
+    world.point("pts-2", &world.path("--w--/never.jsonl"));
+    world.point("pts-3", Path::new("/not/mounted/--w--/x.jsonl"));
+    fs::rename(world.path(""), world.dir.path().join("away")).unwrap();
+    world.pass(Duration::from_secs(60));
+    world.pass(Duration::from_secs(8 * 24 * 3600));
+    for terminal in ["pts-1", "pts-2", "pts-3"] {
+        assert!(world.target(terminal).is_some(), "{terminal}");
+    }
+    // The root is back, the one session is deleted: what was never seen has had its seven days.
+    fs::rename(world.dir.path().join("away"), world.path("")).unwrap();
+    fs::remove_file(&path).unwrap();
+    world.pass(Duration::from_secs(60));
+    assert_eq!((world.target("pts-1"), world.target("pts-2")), (None, None));
+    assert!(world.target("pts-3").is_some());
+}
+
+#[test]
+fn a_fresh_pointer_is_left_alone() {
+    let mut world = World::new();
+    world.reconcile();
+    let dir = world.agent().terminal_sessions();
+    fs::create_dir_all(&dir).unwrap();
+    let text = format!("/w\n{}\nfresh\n", world.path("--w--/new.jsonl").display());
+    fs::write(dir.join("pts-3"), &text).unwrap();
+    world.pass(Duration::from_secs(30 * 24 * 3600));
+    assert_eq!(fs::read_to_string(dir.join("pts-3")).unwrap(), text);
+}
+
+#[test]
+fn sessions_that_appear_later_and_a_root_that_does_not_exist_yet_are_followed() {
+    let mut world = World::new();
+    fs::remove_dir_all(world.path("")).unwrap();
+    world.reconcile();
+    let root = world.path("").components().collect::<PathBuf>();
+    assert!(world.watched.lock().unwrap().contains(world.dir.path()), "its parent tells when it appears");
+    let path = world.begin("--w--/x.jsonl", "s");
+    append(&path, message(1, "one"));
+    world.hint(&[&root]);
+    assert_eq!(world.prompts(), ["one"]);
+    assert!(!world.watched.lock().unwrap().contains(world.dir.path()));
+    assert!(world.watched.lock().unwrap().contains(path.parent().unwrap()));
+}
+
+#[test]
+fn a_directory_under_two_names_is_followed_once() {
+    // K32
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    append(&path, message(1, "one"));
+    std::os::unix::fs::symlink(world.path("--w--"), world.path("linked")).unwrap();
+    std::os::unix::fs::symlink("loop", world.path("loop")).unwrap();
+    let report = world.reconcile();
+    assert_eq!((report.files_read, report.tally.added), (1, 1));
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+}
+
+#[test]
+fn a_day_with_a_thousand_prompts_costs_no_more_than_its_looks() {
+    // A day compressed by driven time: every minute a reconcile, prompts in between.
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    world.reconcile();
+    let mut known = 0;
+    for minute in 0..24 * 60_u64 {
+        if minute % 2 == 0 {
+            append(&path, message(minute, &format!("minute {minute}")));
+            world.hint(&[&path]);
+            known += 1;
+        }
+        let engine = world.engine();
+        let sizes = (engine.unsaved.len(), engine.retry.len(), engine.told.len(), engine.announced.len());
+        assert!(sizes.0 <= 1 && (sizes.1, sizes.2, sizes.3) == (0, 0, 0), "{sizes:?}");
+        let due = engine.next();
+        assert!(due >= world.now.tick, "nothing is due that was not done");
+        let report = world.pass(Duration::from_secs(60));
+        assert_eq!(report.tally.added, 0, "the event was enough");
+    }
+    assert_eq!(world.prompts().len(), known);
+}
+
+#[test]
+fn what_could_not_be_written_is_written_later_and_once() {
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    world.reconcile();
+    let conn = history::rusqlite::Connection::open(world.agent().history_db()).unwrap();
+    conn.execute_batch("CREATE TRIGGER full BEFORE INSERT ON history BEGIN SELECT RAISE(ABORT, 'no room'); END")
+        .unwrap();
+    append(&path, message(1, "one"));
+    let report = world.hint(&[&path]);
+    assert!(report.problems.iter().any(|problem| problem.contains("no room")), "{:?}", report.problems);
+    assert_eq!(world.engine().board.state().last_problem.unwrap().message, report.problems[0]);
+    append(&path, message(2, "two"));
+    conn.execute_batch("DROP TRIGGER full").unwrap();
+    drop(conn);
+    assert_eq!(world.pass(poll::INTERVAL).tally.added, 2);
+    assert_eq!(world.prompts(), ["one", "two"]);
+}
+
+#[test]
+fn positions_are_never_ahead_of_rows() {
+    // K53: a restart without a farewell after every step finds what is missing, and only that.
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    world.reconcile();
+    for n in 0..50 {
+        append(&path, message(n, &format!("prompt {n}")));
+        if n % 3 == 0 {
+            world.hint(&[&path]);
+        }
+        if n % 5 == 0 {
+            world.restart();
+            world.reconcile();
+        }
+    }
+    world.reconcile();
+    let expected: Vec<String> = (0..50).map(|n| format!("prompt {n}")).collect();
+    assert_eq!(world.prompts(), expected);
+}
+
+/// The channel of hints is all that ties a source to the loop.
+#[test]
+fn the_system_s_events_name_the_file_that_was_written() {
+    let dir = tempfile::tempdir().unwrap();
+    let (tell, told): (_, Receiver<Hint>) = mpsc::channel();
+    let mut source = crate::source::notify::NotifySource::start(move |hint| drop(tell.send(hint))).unwrap();
+    assert_eq!(source.watch(dir.path()), Coverage::Events);
+    let path = dir.path().join("x.jsonl");
+    fs::write(&path, "x").unwrap();
+    assert_eq!(told.recv_timeout(Duration::from_secs(30)).unwrap(), Hint::Changed(path));
+}

@@ -1,0 +1,294 @@
+//! A background process one can forget: signals, settings, status, the service file, taking everything away.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use history::rusqlite::Connection;
+use serde_json::Value;
+
+use crate::support::{Session, World, until};
+
+#[test]
+fn a_watcher_goes_within_a_second_of_being_told_also_in_the_middle_of_work() {
+    let world = World::new();
+    let mut session = Session::begin(&world, "--w--", "0000000000000c01", "/w");
+    let lines: String = (0..50_000).map(|n| session.user_line(&format!("prompt {n}")) + "\n").collect();
+    session.write(lines.as_bytes());
+    for signal in ["TERM", "INT"] {
+        let child = world.command(&["run"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let watcher = crate::support::Running(child);
+        let before = if world.history().exists() { count(&world) } else { 0 };
+        until("it works", || world.history().exists() && count(&world) > before);
+        watcher.signal(signal);
+        let (took, code) = watcher.end();
+        assert_eq!(code, Some(0));
+        assert!(took < Duration::from_millis(1500), "{took:?}");
+    }
+    world.json(&["sync"]);
+    assert_eq!(world.prompts().len(), 50_000);
+}
+
+/// Rows, also while the table is being made.
+fn count(world: &World) -> usize {
+    let conn = Connection::open(world.history()).unwrap();
+    let count: i64 = conn.query_row("SELECT count(*) FROM history", [], |row| row.get(0)).unwrap_or(0);
+    usize::try_from(count).unwrap()
+}
+
+#[test]
+fn status_is_quick_and_writes_nothing() {
+    let world = World::new();
+    fs::create_dir_all(world.agent()).unwrap();
+    let start = Instant::now();
+    let output = world.output(&["status"]);
+    assert_eq!(output.status.code(), Some(3));
+    println!("status took {} ms, its process included", start.elapsed().as_millis());
+    assert_eq!(fs::read_dir(world.agent()).unwrap().count(), 0);
+
+    let watcher = world.run(&[]);
+    let status = world.json(&["status"]);
+    assert_eq!(status[0]["condition"], "watching");
+    let state = &status[0]["state"];
+    assert_eq!((&state["pid"], &state["added"]), (&watcher.0.id().into(), &0.into()));
+    let heartbeat = state["heartbeat"].as_i64().unwrap();
+    assert!(heartbeat >= state["started"].as_i64().unwrap());
+    let text = String::from_utf8(world.output(&["status"]).stdout).unwrap();
+    assert!(text.contains("pointer discovery: "), "{text}");
+    watcher.signal("KILL");
+    watcher.end();
+    let envelope: Value = serde_json::from_slice(&world.output(&["status", "--json"]).stdout).unwrap();
+    assert_eq!(envelope["data"][0]["condition"], "stopped");
+}
+
+#[test]
+fn settings_are_read_again_at_sighup_and_bad_ones_change_nothing() {
+    let world = World::new();
+    let config = world.home().join(".config");
+    fs::create_dir(&config).unwrap();
+    let file = config.join("watcher.toml");
+    fs::write(&file, "[default]\nexclude = ['--b--/**']\nreconcile_interval = 3600\n").unwrap();
+    let mut a = Session::begin(&world, "--a--", "0000000000000d01", "/a");
+    let mut b = Session::begin(&world, "--b--", "0000000000000d02", "/b");
+    let watcher = world.run(&[]);
+    b.user("excluded");
+    a.user("one");
+    until("one", || world.prompts() == ["one"]);
+
+    fs::write(&file, "[default]\nexclud = []\n").unwrap();
+    watcher.signal("HUP");
+    a.user("two");
+    until("two", || world.prompts() == ["one", "two"]);
+
+    fs::write(&file, "[agent.'~/.xcsh/agent']\nexclude = []\nnever_record = ['/a']\n").unwrap();
+    watcher.signal("HUP");
+    until("the excluded one", || world.prompts() == ["one", "two", "excluded"]);
+    a.user("not recorded");
+    b.user("recorded");
+    until("the new rules", || world.prompts().len() == 4);
+    assert_eq!(world.prompts()[3], "recorded");
+
+    let bad = world.output(&["run", "--config", "nowhere.toml"]);
+    assert_eq!(bad.status.code(), Some(2));
+    fs::write(&file, "[default]\n  polling = 'never'\n").unwrap();
+    let bad = world.output(&["sync"]);
+    assert_eq!(bad.status.code(), Some(2));
+    let said = String::from_utf8(bad.stderr).unwrap();
+    assert!(said.contains("watcher.toml:2:13: "), "{said}");
+}
+
+#[test]
+fn polling_finds_what_events_would() {
+    let world = World::new();
+    let mut session = Session::begin(&world, "--w--", "0000000000000e01", "/w");
+    let watcher = world.run(&["--polling", "always"]);
+    session.user("polled");
+    until("the prompt is found", || world.finds("polled"));
+    let status = world.json(&["status"]);
+    assert_eq!(status[0]["state"]["pollingReason"], "the settings say so");
+    drop(watcher);
+}
+
+#[test]
+fn several_agent_directories_are_followed_apart() {
+    let world = World::new();
+    let other = World::new();
+    let mut here = Session::begin(&world, "--w--", "0000000000000f01", "/w");
+    let mut there = Session::begin(&other, "--w--", "0000000000000f02", "/w");
+    let (a, b) = (world.agent().display().to_string(), other.agent().display().to_string());
+    let watcher = world.run(&["--agent-dir", &a, "--agent-dir", &b, "--agent-dir", &format!("{a}/.")]);
+    here.user("here");
+    there.user("there");
+    until("both", || world.finds("here") && other.finds("there"));
+    assert_eq!((world.prompts().len(), other.prompts().len()), (1, 1));
+    watcher.signal("TERM");
+    assert_eq!(watcher.end().1, Some(0));
+}
+
+#[test]
+fn logs_go_to_a_private_file_and_the_service_manager_hears_of_it() {
+    let world = World::new();
+    let socket = world.home().join("notify");
+    let listener = std::os::unix::net::UnixDatagram::bind(&socket).unwrap();
+    listener.set_read_timeout(Some(crate::support::DEADLINE)).unwrap();
+    let mut command = world.command(&["run", "--log-file", "watcher.log"]);
+    let child = command.env("NOTIFY_SOCKET", &socket).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let watcher = crate::support::Running(child);
+    let mut buffer = [0; 256];
+    let mut hear = || {
+        let read = listener.recv(&mut buffer).unwrap();
+        String::from_utf8(buffer[..read].to_vec()).unwrap()
+    };
+    assert!(hear().starts_with("READY=1"));
+    watcher.signal("TERM");
+    assert!(hear().starts_with("STOPPING=1"));
+    watcher.end();
+    let logs: Vec<_> = fs::read_dir(world.home())
+        .unwrap()
+        .map(|item| item.unwrap().path())
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("watcher.log."))
+        .collect();
+    assert_eq!(logs.len(), 1);
+    assert!(fs::read_to_string(&logs[0]).unwrap().contains("synced"));
+    assert_eq!(fs::metadata(&logs[0]).unwrap().permissions().mode() & 0o777, 0o600);
+}
+
+#[test]
+fn detaching_leaves_what_is_the_harness_s() {
+    // [H5a]
+    let world = World::new();
+    fs::create_dir_all(world.agent()).unwrap();
+    let conn = Connection::open(world.history()).unwrap();
+    conn.execute_batch(
+        "CREATE TABLE history(id INTEGER PRIMARY KEY AUTOINCREMENT, prompt TEXT NOT NULL,
+           created_at INTEGER NOT NULL DEFAULT (unixepoch()), cwd TEXT);
+         INSERT INTO history(prompt) VALUES ('from before')",
+    )
+    .unwrap();
+    drop(conn);
+    let mut session = Session::begin(&world, "--w--", "0000000000000101", "/w");
+    session.user("new");
+    world.json(&["sync"]);
+    let watcher = world.run(&[]);
+    assert_eq!(world.output(&["detach"]).status.code(), Some(4));
+    drop(watcher);
+    let detached = world.json(&["detach"]);
+    assert!(detached[0]["tables"].as_array().unwrap().iter().any(|table| table == "watcher_file"));
+    assert_eq!(detached[0]["kept"].as_array().unwrap().len(), 1, "the copy from the first contact");
+    let conn = Connection::open(world.history()).unwrap();
+    let ours: i64 =
+        conn.query_row("SELECT count(*) FROM sqlite_master WHERE name LIKE 'watcher%'", [], |row| row.get(0)).unwrap();
+    assert_eq!(ours, 0);
+    assert_eq!(world.prompts(), ["from before", "new"]);
+    assert!(!world.agent().join(".watcher").exists());
+}
+
+#[test]
+fn the_service_file_is_written_judged_and_removed() {
+    let world = World::new();
+    assert_eq!(world.output(&["service", "status"]).status.code(), Some(3));
+    let installed = world.json(&["service", "install"]);
+    let file = installed["file"].as_str().unwrap().to_owned();
+    assert!(file.ends_with(".config/systemd/user/watcher.service") || cfg!(target_os = "macos"));
+    assert_eq!(world.json(&["service", "status"])["state"], "installed");
+    if cfg!(target_os = "linux") {
+        verify(&file);
+    }
+    world.json(&["service", "uninstall"]);
+    assert!(!std::path::Path::new(&file).exists());
+    fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
+    assert_eq!(world.output(&["service", "install"]).status.code(), Some(1), "somebody else's file stays");
+    assert_eq!(world.output(&["service", "uninstall"]).status.code(), Some(1));
+}
+
+/// systemd's own judgement, where systemd is.
+fn verify(file: &str) {
+    let runtime = tempfile::tempdir().unwrap();
+    let mut command = Command::new("systemd-analyze");
+    let verified = command.args(["verify", "--user", "--man=no", file]).env("XDG_RUNTIME_DIR", runtime.path()).output();
+    match verified {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            println!("systemd-analyze is not installed here: the unit was not judged");
+        }
+        verified => {
+            let verified = verified.unwrap();
+            let said = String::from_utf8_lossy(&verified.stderr).into_owned();
+            let ours: Vec<&str> = said.lines().filter(|line| line.contains("watcher.service")).collect();
+            assert!(verified.status.success() && ours.is_empty(), "{said}");
+        }
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn in_a_user_namespace_the_status_says_that_terminals_cannot_be_found() {
+    let world = World::new();
+    let probe = Command::new("unshare").args(["-Ur", "true"]).output();
+    if !probe.is_ok_and(|probe| probe.status.success()) {
+        println!("no user namespaces can be made here: not tried");
+        return;
+    }
+    // A process outside of the namespace, whose files can't be seen from inside.
+    let child = Command::new("unshare")
+        .args(["-Ur", env!("CARGO_BIN_EXE_watcher"), "run"])
+        .env_clear()
+        .env("HOME", world.home())
+        .env("PATH", "/usr/bin:/bin")
+        .current_dir(world.home())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let watcher = crate::support::Running(child);
+    let mut text = String::new();
+    until("the status says it", || {
+        text = String::from_utf8(world.output(&["status"]).stdout).unwrap();
+        text.contains("pointer discovery: ")
+    });
+    assert!(text.contains("pointer discovery: unavailable (") && text.contains("user namespace"), "{text}");
+    drop(watcher);
+}
+
+#[test]
+fn an_idle_watcher_sleeps() {
+    // K52, scaled: two heartbeats' time with 500 directories. Counts, not times.
+    if !cfg!(target_os = "linux") {
+        return;
+    }
+    let world = World::new();
+    for n in 0..500 {
+        Session::begin(&world, &format!("--w{n}--"), &format!("{n:016x}"), "/w");
+    }
+    let watcher = world.run(&[]);
+    let pid = watcher.0.id();
+    let wakeups = || -> u64 {
+        let tasks = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        let of = |task: fs::DirEntry| {
+            let status = fs::read_to_string(task.path().join("status")).unwrap_or_default();
+            let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            line.map_or(0, |count| count.trim().parse::<u64>().unwrap())
+        };
+        tasks.map(|task| of(task.unwrap())).sum()
+    };
+    let heartbeat = || world.json(&["status"])[0]["state"]["heartbeat"].as_i64().unwrap();
+    // The next beat is the beginning; two more are the end.
+    let mut last = heartbeat();
+    let mut beats = 0;
+    let mut before = 0;
+    until("three heartbeats", || {
+        std::thread::sleep(Duration::from_millis(200));
+        let now = heartbeat();
+        if now != last {
+            last = now;
+            beats += 1;
+            if beats == 1 {
+                before = wakeups();
+            }
+        }
+        beats == 3
+    });
+    let woken = wakeups() - before;
+    println!("{woken} wake-ups in {} s", 2 * 10);
+    assert!(woken <= 10, "{woken} wake-ups in two heartbeats");
+}
