@@ -57,9 +57,8 @@ impl Processes {
             let first = open.map(|mut files| files.next());
             match first.and_then(|first| first.map(|file| fs::read_link(file?.path())).transpose()) {
                 Ok(Some(_)) => seen += 1,
-                Ok(None) => {}
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => denied += 1,
-                Err(_) => {}
+                Ok(None) | Err(_) => {}
             }
         }
         if seen == 0 && denied > 0 {

@@ -11,13 +11,6 @@ use history::{HistoryStorage, Outcome, Recorded, Submission};
 use crate::intake::Look;
 use crate::ledger::{self, Change, Memory};
 
-/// Prompts of one transaction: few enough that the write lock is held for well under a tenth of a second `[H5]`.
-const PROMPTS_AT_ONCE: usize = 100;
-/// Between two transactions that follow each other the lock is left alone: a waiting SQLite asks every 25 ms in its first
-/// eighth of a second, and without a gap a harness that wants to write could lose every time `[H5]`.
-const GAP: Duration = Duration::from_millis(30);
-/// Transactions in a row before there is a gap.
-const BURST: Duration = Duration::from_millis(50);
 /// Positions without prompts in one transaction.
 const POSITIONS_AT_ONCE: usize = 500;
 
@@ -91,14 +84,14 @@ pub(crate) fn commit(
     let mut idle: Vec<(PathBuf, Position)> =
         (0..files.len()).filter(|file| left[*file] == 0).filter_map(|file| files[file].take()).collect();
     let mut queue = queue.into_iter().peekable();
-    let mut busy_since = Instant::now();
+    let mut pace = Pace::default();
     while queue.peek().is_some() || !idle.is_empty() {
         if stop.load(Ordering::Relaxed) {
             return Ok(());
         }
         let mut submissions = Vec::new();
         let mut finished: Vec<(PathBuf, Position)> = idle.drain(..idle.len().min(POSITIONS_AT_ONCE)).collect();
-        for queued in queue.by_ref().take(PROMPTS_AT_ONCE) {
+        for queued in queue.by_ref().take(pace.prompts) {
             left[queued.file] -= 1;
             if left[queued.file] == 0 {
                 finished.extend(files[queued.file].take());
@@ -108,6 +101,7 @@ pub(crate) fn commit(
         let paths = finished.iter().map(|(path, _)| path.clone()).collect();
         let changes =
             finished.into_iter().map(|(path, position)| Change::Read(path, Box::new(position))).collect::<Vec<_>>();
+        let begun = Instant::now();
         let tally = store
             .apply(submissions, move |transaction, outcomes| {
                 ledger::record(transaction, &changes)?;
@@ -117,13 +111,42 @@ pub(crate) fn commit(
             })
             .wait()?;
         done(paths, tally);
-        let has_more = queue.peek().is_some() || !idle.is_empty();
-        if has_more && busy_since.elapsed() >= BURST {
-            std::thread::sleep(GAP);
-            busy_since = Instant::now();
+        let pause = pace.after(begun.elapsed());
+        if queue.peek().is_some() || !idle.is_empty() {
+            std::thread::sleep(pause);
         }
     }
     Ok(())
+}
+
+/// How much goes into one transaction, and how long the lock is left alone after it: the harness drops a prompt that it can't
+/// write in time `[H5]`.
+#[derive(Debug)]
+struct Pace {
+    prompts: usize,
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { prompts: 100 }
+    }
+}
+
+impl Pace {
+    /// Few enough that the lock is held for well under a tenth of a second, on this machine and under this load.
+    const FEWEST: usize = 25;
+    const MOST: usize = 2_000;
+
+    /// After a transaction that took so long. A waiting SQLite asks every 25 ms in its first eighth of a second, every 100 ms
+    /// later: the pause is one that it does not miss.
+    fn after(&mut self, took: Duration) -> Duration {
+        if took < Duration::from_millis(30) {
+            self.prompts = (self.prompts * 2).min(Self::MOST);
+        } else if took > Duration::from_millis(60) {
+            self.prompts = (self.prompts / 2).max(Self::FEWEST);
+        }
+        Duration::from_millis(if took < Duration::from_millis(90) { 30 } else { 110 })
+    }
 }
 
 /// Reads the ledger.
