@@ -11,7 +11,7 @@
 //! * [`Subscription`]: what other processes append.
 //! * [`put_blob`] and [`get_blob`]: what is too large for a state. Texts of tools belong into the session's artifacts
 //!   (`SessionManager::save_artifact`).
-//! * [`testing`]: a fake session; a test of an extension is five lines.
+//! * [`testing`]: a fake session; a test of an extension is five lines. [`examples`]: programs to begin from.
 //!
 //! # What other programs see
 //!
@@ -25,6 +25,7 @@
 
 mod blob;
 mod error;
+pub mod examples;
 mod extension;
 mod finite;
 mod fold;

@@ -17,6 +17,11 @@ impl Place {
         self.0.pop();
     }
 
+    /// The last step.
+    pub(crate) fn last(&self) -> Option<&str> {
+        self.0.last().map(String::as_str)
+    }
+
     /// How many steps in.
     pub(crate) fn depth(&self) -> usize {
         self.0.len()

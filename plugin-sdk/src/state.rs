@@ -199,10 +199,7 @@ impl<T: Serialize + DeserializeOwned> State<T> {
     /// last; see [`save_over`](Self::save_over)). [`ErrorKind::Session`] with an [entry](Error::entry): the state is in memory
     /// and not on disk, and saving it again says so again until the session recovers `[W5]`.
     pub fn save<S: SessionWriter + ?Sized>(&self, session: &mut S, state: &T) -> Result<Saved> {
-        self.save_if(session, state, |in_force| match in_force.version() {
-            Ok(version) if version > self.version => Err(self.newer(in_force, version)),
-            _ => Ok(()),
-        })
+        self.save_if(session, state, |in_force| self.check_not_newer(in_force))
     }
 
     /// Saves `state` as [`save`](Self::save) does, also over state of a newer version, which stays in the session's history.
@@ -235,10 +232,11 @@ impl<T: Serialize + DeserializeOwned> State<T> {
     /// Ends the state on this branch: an entry without data, unless there is no state.
     ///
     /// # Errors
-    /// [`ErrorKind::Session`], as [`save`](Self::save).
+    /// [`ErrorKind::NewerVersion`] and [`ErrorKind::Session`], as [`save`](Self::save).
     pub fn clear<S: SessionWriter + ?Sized>(&self, session: &mut S) -> Result<Saved> {
         match self.in_force((*session).as_ref(), &Leaf::Current)? {
             Some(in_force) if in_force.data().is_some() => {
+                self.check_not_newer(&in_force)?;
                 session.append_custom(self.custom_type.as_str(), None, None).map(Saved::Appended)
             }
             Some(in_force) => Self::already_there(in_force.entry.is_written(), session),
@@ -353,6 +351,13 @@ impl<T: Serialize + DeserializeOwned> State<T> {
             let message = format!("the state {} is {error}", self.custom_type);
             stored.error(ErrorKind::Malformed, &message)
         })
+    }
+
+    fn check_not_newer(&self, in_force: &Stored<'_>) -> Result<()> {
+        match in_force.version() {
+            Ok(version) if version > self.version => Err(self.newer(in_force, version)),
+            _ => Ok(()),
+        }
     }
 
     fn newer(&self, stored: &Stored<'_>, version: Version) -> Error {

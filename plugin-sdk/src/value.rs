@@ -4,7 +4,7 @@
 //! the disk `[W8]`, and nesting that no reader of ours takes.
 
 use serde::Serialize;
-use session_core::{Json, JsonKind, JsonText, MAX_TEXT_UNITS};
+use session_core::{BlobHash, Json, JsonKind, JsonText, MAX_TEXT_UNITS};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::finite;
@@ -74,6 +74,9 @@ impl Checker {
                     let key = member.key().into_owned();
                     let left_out = NEVER_WRITTEN.contains(&key.as_str());
                     self.place.enter(key);
+                    if self.place.last() == Some("image_url") && is_reference(member.value) {
+                        return Err(self.error(ErrorKind::NotRepresentable, COMES_BACK_AS_IMAGE));
+                    }
                     if left_out {
                         let message =
                             "no program of this family writes a key of this name to a session: choose another";
@@ -85,8 +88,12 @@ impl Checker {
             }
             JsonKind::Array => {
                 self.depth()?;
+                let is_content = self.place.last() == Some("content");
                 for (index, item) in json.items().enumerate() {
                     self.place.enter(index.to_string());
+                    if is_content && is_image_by_reference(item) {
+                        return Err(self.error(ErrorKind::NotRepresentable, COMES_BACK_AS_IMAGE));
+                    }
                     self.value(item)?;
                     self.place.leave();
                 }
@@ -123,6 +130,18 @@ impl Checker {
     }
 }
 
+/// A reference where readers put the image itself in its place `[W9]`.
+const COMES_BACK_AS_IMAGE: &str =
+    "readers put the image itself in the place of this reference: keep the reference under another key";
+
+fn is_reference(json: Json<'_>) -> bool {
+    json.text().is_some_and(|text| BlobHash::parse_reference(&text).is_some())
+}
+
+fn is_image_by_reference(item: Json<'_>) -> bool {
+    item.get("type").and_then(Json::text).as_deref() == Some("image") && item.get("data").is_some_and(is_reference)
+}
+
 fn is_unsafe_integer(json: Json<'_>) -> bool {
     let is_integer = !json.raw().iter().any(|byte| matches!(byte, b'.' | b'e' | b'E'));
     is_integer && !json.integer().is_some_and(|integer| (-MAX_SAFE_INTEGER..=MAX_SAFE_INTEGER).contains(&integer))
@@ -157,6 +176,12 @@ mod tests {
         assert_eq!(kind_of(r#"{"jsonlEvent\u0073":[]}"#), Some(ErrorKind::NotRepresentable));
         assert_eq!(kind_of(&format!("\"{}\"", "x".repeat(MAX_TEXT_UNITS))), None);
         assert_eq!(kind_of(&format!("\"{}\"", "x".repeat(MAX_TEXT_UNITS + 1))), Some(ErrorKind::TooLarge));
+        // [W9] put in the place of a reference by whoever reads it
+        let reference = format!("\"blob:sha256:{}\"", "0".repeat(64));
+        let image = format!(r#"{{"type":"image","data":{reference}}}"#);
+        assert_eq!(kind_of(&format!(r#"{{"content":[{image}]}}"#)), Some(ErrorKind::NotRepresentable));
+        assert_eq!(kind_of(&format!(r#"[{{"image_url":{reference}}}]"#)), Some(ErrorKind::NotRepresentable));
+        assert_eq!(kind_of(&format!(r#"{{"cover":{reference},"images":[{image}],"data":{reference}}}"#)), None);
         // As many units as allowed, three bytes each.
         assert_eq!(kind_of(&format!("\"{}\"", "ก".repeat(MAX_TEXT_UNITS))), None);
     }

@@ -4,6 +4,7 @@
 
 mod branches;
 mod fold;
+mod killed;
 mod listeners;
 mod messages;
 mod node;

@@ -68,7 +68,12 @@ fn newer_data_is_an_error_with_the_data_and_not_overwritten() {
     let mut session = holding(r#"{"count":1,"by":"v3"}"#, Some(3));
     let before = session.text();
     let mine = Counter { count: 2, step: 1 };
-    for error in [v2().load(&session).unwrap_err(), v2().save(&mut session, &mine).unwrap_err()] {
+    let refused = [
+        v2().load(&session).unwrap_err(),
+        v2().save(&mut session, &mine).unwrap_err(),
+        v2().clear(&mut session).unwrap_err(),
+    ];
+    for error in refused {
         assert_eq!(error.kind(), ErrorKind::NewerVersion);
         assert_eq!(error.version(), Some(Version(3)));
         assert_eq!(error.data().unwrap().view().get("by").unwrap().text().unwrap(), "v3");

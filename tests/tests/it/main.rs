@@ -5,6 +5,7 @@
 mod blob_crash;
 mod catalog;
 mod corpus;
+mod extensions;
 mod manager_faults;
 mod pointers;
 mod vectors;
