@@ -1,0 +1,227 @@
+//! What the watcher costs, each beside its floor in the same run: from append to found, a start on ten thousand session
+//! directories, a first sync. `BENCH_MB` and `BENCH_DIRS` scale it.
+
+#![allow(clippy::print_stdout, clippy::unwrap_used, clippy::cast_precision_loss, reason = "a benchmark prints a table")]
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use history::rusqlite::Connection;
+use history::{Access, OpenOptions as HistoryOptions, SearchOptions};
+
+const ROUNDS: usize = 300;
+
+struct Watcher(Child);
+
+impl Watcher {
+    fn start(agent: &Path) -> (Self, Duration) {
+        let begun = Instant::now();
+        let mut command = Command::new(env!("CARGO_BIN_EXE_watcher"));
+        command.args(["run", "--agent-dir"]).arg(agent).stdout(Stdio::null()).stderr(Stdio::null());
+        let watcher = Self(command.spawn().unwrap());
+        let pid = format!("\"pid\":{},", watcher.0.id());
+        loop {
+            let state = fs::read_to_string(agent.join(".watcher/state.json")).unwrap_or_default();
+            if state.contains(&pid) && state.contains("\"following\":true") {
+                return (watcher, begun.elapsed());
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+
+    fn memory(&self) -> String {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
+        status
+            .lines()
+            .find_map(|line| line.strip_prefix("VmHWM:"))
+            .map_or("?".to_owned(), |line| line.trim().to_owned())
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        // It ends with the benchmark, however that ends.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn main() {
+    latency();
+    start();
+    first_sync();
+}
+
+fn header(id: &str) -> String {
+    format!(
+        "{{\"type\":\"session\",\"version\":3,\"id\":\"{id}\",\"timestamp\":\"2026-01-05T09:30:00.000Z\",\"cwd\":\"/w\"}}\n"
+    )
+}
+
+fn message(number: usize, role: &str, text: &str) -> String {
+    format!(
+        "{{\"type\":\"message\",\"id\":\"{number:08x}\",\"parentId\":null,\"timestamp\":\"2026-01-05T09:30:00.000Z\",\
+         \"message\":{{\"role\":\"{role}\",\"content\":\"{text}\",\"timestamp\":{}}}}}\n",
+        1_767_605_400_000 + number * 1000
+    )
+}
+
+fn report(what: &str, mut times: Vec<Duration>) -> (f64, f64) {
+    times.sort();
+    let at = |percent: usize| times[(times.len() - 1) * percent / 100].as_secs_f64() * 1000.0;
+    println!("{what:<44} p50 {:8.2} ms   p99 {:8.2} ms", at(50), at(99));
+    (at(50), at(99))
+}
+
+/// From append to found by search, beside raw inotify and one committed insert.
+fn latency() {
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = dir.path().join("sessions/--w--");
+    fs::create_dir_all(&sessions).unwrap();
+    let path = sessions.join("x.jsonl");
+    fs::write(&path, header("s")).unwrap();
+    let (_watcher, _) = Watcher::start(dir.path());
+    let store = HistoryOptions::new().access(Access::ReadOnly).open(dir.path().join("history.db")).unwrap();
+    let mut file = OpenOptions::new().append(true).open(&path).unwrap();
+    let options = SearchOptions::new(1);
+    let found = (0..ROUNDS).map(|n| {
+        let word = format!("needle{n:06}");
+        file.write_all(message(n, "user", &word).as_bytes()).unwrap();
+        let begun = Instant::now();
+        while store.search(&word, &options).unwrap().entries().is_empty() {
+            std::thread::sleep(Duration::from_micros(50));
+        }
+        let took = begun.elapsed();
+        std::thread::sleep(Duration::from_millis(5));
+        took
+    });
+    let (p50, p99) = report("append to found by search", found.collect());
+    let (floor50, floor99) = report("floor: raw inotify and one committed insert", floor());
+    println!("{:<44} p50 {:8.2}      p99 {:8.2}", "ratio", p50 / floor50, p99 / floor99);
+}
+
+#[cfg(target_os = "linux")]
+fn floor() -> Vec<Duration> {
+    use rustix::fs::inotify;
+    let dir = tempfile::tempdir().unwrap();
+    let events = inotify::init(inotify::CreateFlags::empty()).unwrap();
+    inotify::add_watch(&events, dir.path(), inotify::WatchFlags::MODIFY).unwrap();
+    let conn = Connection::open(dir.path().join("db")).unwrap();
+    conn.execute_batch("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; CREATE TABLE t(prompt TEXT)").unwrap();
+    let outside = tempfile::tempdir_in(dir.path()).unwrap();
+    inotify::add_watch(&events, outside.path(), inotify::WatchFlags::MODIFY).unwrap();
+    let mut file = File::create(outside.path().join("x")).unwrap();
+    let mut events = File::from(events);
+    let mut buffer = [0; 4096];
+    (0..ROUNDS)
+        .map(|n| {
+            file.write_all(message(n, "user", "needle").as_bytes()).unwrap();
+            let begun = Instant::now();
+            let _ = events.read(&mut buffer).unwrap();
+            conn.execute("INSERT INTO t(prompt) VALUES ('needle')", []).unwrap();
+            let took = begun.elapsed();
+            std::thread::sleep(Duration::from_millis(5));
+            took
+        })
+        .collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn floor() -> Vec<Duration> {
+    vec![Duration::from_millis(1); ROUNDS]
+}
+
+fn scale(name: &str, default: usize) -> usize {
+    std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
+}
+
+/// A warm start on many session directories, beside one stat of each file.
+fn start() {
+    let count = scale("BENCH_DIRS", 10_000);
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..count {
+        let sessions = dir.path().join(format!("sessions/--w{n}--"));
+        fs::create_dir_all(&sessions).unwrap();
+        fs::write(sessions.join("x.jsonl"), header(&format!("s{n}")) + &message(n, "user", &format!("prompt {n}")))
+            .unwrap();
+    }
+    sync(dir.path());
+    let begun = Instant::now();
+    let files = fs::read_dir(dir.path().join("sessions")).unwrap().map(|dir| dir.unwrap().path());
+    let bytes: u64 = files
+        .map(|dir| fs::read_dir(dir).unwrap().map(|file| file.unwrap().metadata().unwrap().len()).sum::<u64>())
+        .sum();
+    let floor = begun.elapsed();
+    let (watcher, took) = Watcher::start(dir.path());
+    println!(
+        "start on {count} directories: {:.2} s, at most {}; floor (list and stat, {bytes} bytes): {:.2} s; ratio {:.1}",
+        took.as_secs_f64(),
+        watcher.memory(),
+        floor.as_secs_f64(),
+        took.as_secs_f64() / floor.as_secs_f64()
+    );
+}
+
+fn sync(agent: &Path) -> Duration {
+    let begun = Instant::now();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_watcher"));
+    let output = command.args(["sync", "--agent-dir"]).arg(agent).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    begun.elapsed()
+}
+
+/// A first sync, beside reading the sessions: into memory, and as sessions.
+fn first_sync() {
+    let megabytes = scale("BENCH_MB", 256);
+    let dir = tempfile::tempdir().unwrap();
+    let sessions = dir.path().join("sessions/--w--");
+    fs::create_dir_all(&sessions).unwrap();
+    let answer = "An answer of the model, with \\\"quotes\\\" and a line\\n. ".repeat(150);
+    let mut number = 0;
+    for file in 0..megabytes.div_ceil(4) {
+        let mut text = header(&format!("s{file}"));
+        while text.len() < 4 << 20 {
+            number += 1;
+            let is_prompt = number % 12 == 0;
+            text += &if is_prompt {
+                message(number, "user", &format!("prompt {number}"))
+            } else {
+                message(number, "assistant", &answer)
+            };
+        }
+        fs::write(sessions.join(format!("{file}.jsonl")), text).unwrap();
+    }
+    let files: Vec<_> = fs::read_dir(&sessions).unwrap().map(|file| file.unwrap().path()).collect();
+    let begun = Instant::now();
+    let mut buffer = vec![0; 1 << 20];
+    let mut bytes = 0;
+    for path in &files {
+        let mut file = File::open(path).unwrap();
+        loop {
+            match file.read(&mut buffer).unwrap() {
+                0 => break,
+                read => bytes += read,
+            }
+        }
+    }
+    let raw = begun.elapsed();
+    let begun = Instant::now();
+    for path in &files {
+        assert!(session_core::Session::read(path).unwrap().header().is_some());
+    }
+    let read = begun.elapsed();
+    let took = sync(dir.path());
+    let rate = |time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
+    println!(
+        "first sync of {} MB with {} prompts: {:.0} MB/s; as sessions {:.0} MB/s (ratio {:.2}); bytes alone {:.0} MB/s",
+        bytes / 1_000_000,
+        number / 12,
+        rate(took),
+        rate(read),
+        rate(took) / rate(read),
+        rate(raw)
+    );
+}
