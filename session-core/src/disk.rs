@@ -264,6 +264,22 @@ impl Disk {
         synced
     }
 
+    /// The writer, for syncing elsewhere; [`put_back`](Self::put_back) returns it. Appending meanwhile opens another.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn take_writer(&mut self) -> Option<Box<dyn StorageWriter>> {
+        self.writer.take()
+    }
+
+    /// Takes a writer back that was synced elsewhere; one that failed is given up, as in [`sync`](Self::sync).
+    #[cfg(feature = "tokio")]
+    pub(crate) fn put_back(&mut self, writer: Box<dyn StorageWriter>, synced: bool) {
+        if synced {
+            self.writer = Some(writer);
+        } else {
+            self.known.doubtful = true;
+        }
+    }
+
     /// Returns when the file's name is on the medium.
     pub(crate) fn sync_name(&self) -> Result<()> {
         self.path.parent().map_or(Ok(()), |dir| self.storage.sync_dir(dir))

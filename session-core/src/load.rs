@@ -205,14 +205,19 @@ impl Loaded {
         if header.version() == crate::header::FormatVersion::Odd {
             self.defects.report(DefectKind::OddVersion, line.number, line.offset);
         }
+        self.assume_header(header);
+        self.header_line = Some((line.number, offset));
+        Ok(())
+    }
+
+    /// What is read from now on stands below this header.
+    pub(crate) fn assume_header(&mut self, header: Header) {
         self.migration = match header.version() {
             version if version.lacks_tree() => Migration::Tree(Box::new(TreeMigration::new(header.id()))),
             version if version.is_old() => Migration::Roles,
             _ => Migration::None,
         };
         self.header = Some(header);
-        self.header_line = Some((line.number, offset));
-        Ok(())
     }
 
     fn report_line(&mut self, kind: DefectKind, line: Line) {

@@ -108,6 +108,17 @@ impl Session {
         Self { loaded: Loaded::default(), leaf: None, origin, blobs: None, anew: Mutex::new(None) }
     }
 
+    /// Reads a file that lacks its header as if `header` stood before its first line.
+    pub(crate) fn read_below(storage: Arc<dyn SessionStorage>, path: &Path, header: Header) -> Result<Self> {
+        let file: Arc<dyn StorageReader> = storage.open_reader(path)?.into();
+        let mut loaded = Loaded::default();
+        loaded.assume_header(header);
+        loaded.read_on(file.as_ref())?;
+        let leaf = loaded.log.indices().next_back();
+        let origin = Some(Origin { path: path.to_owned(), file, storage });
+        Ok(Self { loaded, leaf, origin, blobs: None, anew: Mutex::new(None) })
+    }
+
     /// A session without a file yet.
     pub(crate) fn unwritten(header: Header) -> Self {
         let loaded = Loaded { header: Some(header), ..Loaded::default() };

@@ -4,6 +4,8 @@
 //! entry looks like is `compose`'s. One operation a file: appending, branching, forking, naming, editing, moving.
 
 mod append;
+#[cfg(feature = "tokio")]
+mod asynchronous;
 mod branching;
 mod editing;
 mod fork;
@@ -13,6 +15,7 @@ mod moving;
 mod naming;
 mod open;
 mod recovery;
+mod repair;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,6 +38,7 @@ pub use append::{CompactionEntry, CustomMessageEntry, SessionInitEntry};
 pub use editing::EntryEdit;
 pub use fork::Forked;
 pub use host::Host;
+pub use repair::Repair;
 
 /// A session that can be appended to.
 ///

@@ -89,19 +89,23 @@ impl SessionManager {
     /// Returns when everything appended so far is on the medium: a power cut after it loses nothing `[W3]`. A session that is
     /// not on disk yet has nothing to flush.
     pub fn flush(&mut self) -> Result<()> {
-        if let Some(trouble) = &self.trouble {
-            return Err(trouble.clone());
-        }
-        if let State::OnDisk(_) = self.state
-            && !self.session.unwritten_entries().is_empty()
-        {
-            self.on_disk(Self::write_unwritten).map_err(|error| self.keep(error))?;
-        }
+        self.hand_over()?;
         let synced = match &mut self.state {
             State::OnDisk(disk) => disk.sync(),
             _ => Ok(()),
         };
         synced.map_err(|error| self.keep(error))
+    }
+
+    /// Hands what is only in memory to the kernel, if the session is on disk.
+    pub(super) fn hand_over(&mut self) -> Result<()> {
+        if let Some(trouble) = &self.trouble {
+            return Err(trouble.clone());
+        }
+        if self.is_on_disk() && !self.session.unwritten_entries().is_empty() {
+            self.on_disk(Self::write_unwritten).map_err(|error| self.keep(error))?;
+        }
+        Ok(())
     }
 
     /// Writes what is only in memory, in order and once, and clears the error `[W5a]`: after a failed write on a new line

@@ -147,7 +147,10 @@ fn on<S: SessionStorage + ?Sized + 'static, T: Send + 'static>(
     }
 }
 
-async fn blocking<T: Send + 'static>(path: &Path, work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+pub(crate) async fn blocking<T: Send + 'static>(
+    path: &Path,
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(error) => match error.try_into_panic() {

@@ -15,6 +15,8 @@ mod replacement;
 mod writers;
 
 #[cfg(feature = "tokio")]
+pub(crate) use asynchronous::blocking;
+#[cfg(feature = "tokio")]
 pub use asynchronous::{AsyncSessionStorage, AsyncStorageWriter};
 pub use file::FileSessionStorage;
 pub use memory::MemorySessionStorage;

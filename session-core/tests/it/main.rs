@@ -11,6 +11,7 @@ mod dying;
 mod follow;
 mod follow_model;
 mod follow_reads;
+mod manager;
 mod persist;
 mod reader;
 mod storage;
