@@ -7,8 +7,9 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
-use crate::json::{Json, validate};
+use crate::json::{Json, Member, validate};
 use crate::log::{Index, Log, Place};
 use crate::migrate::Migration;
 use crate::scan::{Scanner, Shape};
@@ -60,7 +61,8 @@ impl<'a> Lines<'a> {
             return Err(changed());
         }
         let is_json = validate(line).is_ok();
-        if !is_json && Scanner::<false>::shape_of(line) == Shape::Damaged || !is_same(log, migration, index, line) {
+        let quickly_told = is_json && names_id(log, index, line);
+        if !quickly_told && !is_same(log, migration, index, line) {
             return Err(changed());
         }
         Ok(CheckedLine { bytes: migration.migrate(log, index, line), is_json })
@@ -96,16 +98,20 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Whether a line is that of the entry. Version 1 has no ids: type and time must do.
+/// Whether a line has the entry's id. It is among the first keys of nearly every line.
+fn names_id(log: &Log, index: Index, line: &[u8]) -> bool {
+    let id = |member: Member<'_>| member.is("id") && member.value.text().as_deref() == Some(log.id(index));
+    Json::new(line).members().any(id)
+}
+
+/// Whether a line is that of the entry, by its own keys as they are read at open. Version 1 has no ids: type and time must do.
 fn is_same(log: &Log, migration: &Migration, index: Index, line: &[u8]) -> bool {
-    let json = Json::new(line);
-    let text = |key| json.get(key).and_then(Json::text);
-    if matches!(migration, Migration::Tree(_)) {
-        let time = text("timestamp").and_then(|time| crate::Timestamp::parse(&time));
-        return text("type").unwrap_or_default() == log.kind_name(index) && time == log.timestamp(index);
+    let Shape::Object(keys) = Scanner::<false>::shape_of(line) else { return false };
+    if !matches!(migration, Migration::Tree(_)) {
+        return keys.id.text() == Some(log.id(index));
     }
-    // The id is among the first keys of nearly every line; a line that repeats the key has it more than once.
-    json.members().any(|member| member.is("id") && member.value.text().as_deref() == Some(log.id(index)))
+    let time = keys.timestamp.text().and_then(Timestamp::parse);
+    keys.kind.text().unwrap_or_default() == log.kind_name(index) && time == log.timestamp(index)
 }
 
 fn changed(log: &Log, index: Index) -> Error {

@@ -14,5 +14,6 @@ mod follow_reads;
 mod manager;
 mod persist;
 mod reader;
+mod reading;
 mod storage;
 mod terminal;
