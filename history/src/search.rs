@@ -22,6 +22,9 @@ const LOOK_THROUGH: usize = 200_000;
 /// So many when the index knows every word of the query and only might have missed more.
 const LOOK_FURTHER: usize = 10_000;
 
+// `LIMIT ? + 0`: SQLite looks at the value of a plain `LIMIT ?`, and for 1 it takes sorting the whole table for cheaper than
+// going along the index of times.
+
 /// The order of a page.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
@@ -83,8 +86,7 @@ impl<'a> Search<'a> {
             return Ok(Vec::new());
         }
         if self.scope.is_everywhere() {
-            let sql = format!("{} ORDER BY {} DESC, h.id DESC LIMIT ?", self.select(), self.shape.created_at());
-            return self.collect(&sql, vec![self.limit.sql().into()]);
+            return self.collect(&self.latest(), vec![self.limit.sql().into()]);
         }
         let mut values = Vec::new();
         let mut parts = Vec::new();
@@ -94,7 +96,7 @@ impl<'a> Search<'a> {
             parts.push(format!(
                 "SELECT * FROM (SELECT s.row AS row, max(s.at) AS at, s.cwd, s.session FROM watcher_submission s
                  WHERE {condition} AND EXISTS (SELECT 1 FROM history WHERE id = s.row)
-                 GROUP BY s.row ORDER BY max(s.at) DESC, s.row DESC LIMIT ?)"
+                 GROUP BY s.row ORDER BY max(s.at) DESC, s.row DESC LIMIT ? + 0)"
             ));
         }
         let columns = self.row_columns();
@@ -102,7 +104,7 @@ impl<'a> Search<'a> {
         values.push(self.limit.sql().into());
         parts.push(format!(
             "SELECT * FROM (SELECT h.id AS row, {at} AS at, {cwd}, {session} FROM history h WHERE {condition}
-             ORDER BY {at} DESC, h.id DESC LIMIT ?)",
+             ORDER BY {at} DESC, h.id DESC LIMIT ? + 0)",
             at = columns.at,
             cwd = columns.cwd,
             session = columns.session.unwrap_or("NULL"),
@@ -160,7 +162,7 @@ impl<'a> Search<'a> {
         }
         ids(&format!(
             "SELECT h.id FROM history_fts f JOIN history h ON h.id = f.rowid WHERE history_fts MATCH ?
-             ORDER BY {} DESC, h.id DESC LIMIT ?",
+             ORDER BY {} DESC, h.id DESC LIMIT ? + 0",
             self.shape.created_at()
         ))
     }
@@ -186,7 +188,7 @@ impl<'a> Search<'a> {
         values.push(self.limit.sql().into());
         let sql = format!(
             "WITH m(row, fit) AS MATERIALIZED (SELECT rowid, {fit} FROM history_fts WHERE history_fts MATCH ?)
-             SELECT row FROM ({}) GROUP BY row ORDER BY {by} LIMIT ?",
+             SELECT row FROM ({}) GROUP BY row ORDER BY {by} LIMIT ? + 0",
             parts.join(" UNION ALL ")
         );
         self.conn.prepare_cached(&sql)?.query_map(params_from_iter(values), |row| row.get(0))?.collect()
@@ -293,10 +295,14 @@ impl<'a> Search<'a> {
             "SELECT u.row, h.prompt, max(u.at), u.cwd, u.session, {uses}
              FROM (SELECT row, at, cwd, session FROM (SELECT 0 AS row, 0 AS at, '' AS cwd, '' AS session WHERE 0
                    UNION ALL {records})) u
-             JOIN history h ON h.id = u.row GROUP BY u.row ORDER BY max(u.at) DESC, u.row DESC LIMIT ?",
+             JOIN history h ON h.id = u.row GROUP BY u.row ORDER BY max(u.at) DESC, u.row DESC LIMIT ? + 0",
             uses = self.uses(),
         );
         self.collect(&sql, values)
+    }
+
+    fn latest(&self) -> String {
+        format!("{} ORDER BY {} DESC, h.id DESC LIMIT ? + 0", self.select(), self.shape.created_at())
     }
 
     fn select(&self) -> String {
@@ -353,4 +359,32 @@ fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
         session: text(4)?,
         use_count: row.get::<_, i64>(5).ok().and_then(|uses| u64::try_from(uses).ok()).unwrap_or(0).max(1),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use rusqlite::StatementStatus;
+
+    use super::*;
+    use crate::place;
+
+    #[test]
+    fn the_latest_prompts_are_found_along_the_index_whatever_their_number() {
+        let conn = Connection::open_in_memory().unwrap();
+        place::fill(&conn).unwrap();
+        conn.execute_batch(
+            "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 3000)
+             INSERT INTO history(prompt, created_at) SELECT 'prompt ' || i, i FROM c",
+        )
+        .unwrap();
+        let shape = Shape::read(&conn).unwrap();
+        let scope = Scope::everywhere();
+        let mut statement = conn.prepare(&Search::new(&conn, &shape, &scope, Limit::MAX).latest()).unwrap();
+        for limit in [1, 20, 1] {
+            statement.reset_status(StatementStatus::FullscanStep);
+            let rows = statement.query_map([limit], |row| row.get::<_, i64>(0)).unwrap().count();
+            assert_eq!(rows, usize::try_from(limit).unwrap());
+            assert!(statement.get_status(StatementStatus::FullscanStep) < 50, "{limit}");
+        }
+    }
 }
