@@ -1,4 +1,4 @@
-//! Taking everything of ours away again [H5a]. What the owner has, it keeps.
+//! Taking everything of ours away again `[H5a]`. What the owner has, it keeps.
 
 use std::{
     fs, io,

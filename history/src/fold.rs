@@ -1,4 +1,4 @@
-//! Text as search compares it: without case and without combining accents [H6]. For comparing only, never for storing.
+//! Text as search compares it: without case and without combining accents `[H6]`. For comparing only, never for storing.
 
 use unicode_normalization::UnicodeNormalization as _;
 
@@ -39,12 +39,12 @@ pub(crate) fn is_space(c: char) -> bool {
     c == '\u{feff}' || (c.is_whitespace() && c != '\u{85}')
 }
 
-/// A prompt without the white space around it [H2].
+/// A prompt without the white space around it `[H2]`.
 pub(crate) fn trim(prompt: &str) -> &str {
     prompt.trim_matches(is_space)
 }
 
-/// Whether `c` belongs to a script that is written without spaces, where a word is always inside something [H6].
+/// Whether `c` belongs to a script that is written without spaces, where a word is always inside something `[H6]`.
 pub(crate) fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}' | '\u{19e0}'..='\u{1aaf}'

@@ -1,4 +1,4 @@
-//! Deleting prompts so that they stay away [H5b]: the list of deleted ones first, then rows, words and records, then
+//! Deleting prompts so that they stay away `[H5b]`: the list of deleted ones first, then rows, words and records, then
 //! the traces in the file. It can't reach session files, which still hold the text.
 
 use std::collections::BTreeSet;

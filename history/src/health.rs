@@ -1,4 +1,4 @@
-//! Whether a database is well, and what can be mended in place [H5]. Checks run on a private copy, so that they never
+//! Whether a database is well, and what can be mended in place `[H5]`. Checks run on a private copy, so that they never
 //! keep the owner from writing.
 
 use rusqlite::Connection;

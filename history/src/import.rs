@@ -1,5 +1,5 @@
 //! Prompts from elsewhere: another history database, lines, JSON lines. The same source twice adds nothing the second
-//! time. An import takes no part in folding and claims nothing [H2].
+//! time. An import takes no part in folding and claims nothing `[H2]`.
 
 use std::{
     collections::HashSet,

@@ -1,4 +1,4 @@
-//! What becomes of a submission: a row, a fold, a claim, or nothing [H2, H2a, H4]. One submission counts once, whoever
+//! What becomes of a submission: a row, a fold, a claim, or nothing `[H2, H2a, H4]`. One submission counts once, whoever
 //! wrote it.
 //!
 //! Every submission is recorded in `watcher_submission`, with the row that stands for it. A row that somebody else wrote
@@ -67,7 +67,7 @@ impl<'a> Ledger<'a> {
         })
     }
 
-    /// Records one submission of an import: it is there already, or it is new; it folds and claims nothing [H2].
+    /// Records one submission of an import: it is there already, or it is new; it folds and claims nothing `[H2]`.
     pub(crate) fn import(&self, submission: &Submission, uses: i64) -> rusqlite::Result<Outcome> {
         self.guarded(submission, |_, prompt, at| self.imported(prompt, at, submission, uses))
     }
@@ -102,7 +102,7 @@ impl<'a> Ledger<'a> {
         Ok(outcome)
     }
 
-    /// A prompt typed just now: the same as the latest live addition, or new [H2].
+    /// A prompt typed just now: the same as the latest live addition, or new `[H2]`.
     fn live(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
         if let Some((row, latest)) = self.latest()?
             && latest == prompt
@@ -185,7 +185,7 @@ impl<'a> Ledger<'a> {
         Ok((Recorded::Bumped, found.row))
     }
 
-    /// Remembers which rows an import made: they take no part in folding [H2].
+    /// Remembers which rows an import made: they take no part in folding `[H2]`.
     pub(crate) fn note_import(&self, first: i64, last: i64) -> rusqlite::Result<()> {
         let grown = self
             .conn
@@ -208,7 +208,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// The latest live addition: the row with the highest id, where prompts are unique the latest time. Imported rows
-    /// take no part [H2].
+    /// take no part `[H2]`.
     fn latest(&self) -> rusqlite::Result<Option<(i64, String)>> {
         if self.shape.is_counted() {
             // Of several in one second, the one that we saw submitted last.
@@ -325,7 +325,7 @@ impl<'a> Ledger<'a> {
     }
 
     /// The owner's rule for a prompt that is there: one more use, and the latest submission's time, directory and
-    /// session win [H4].
+    /// session win `[H4]`.
     fn count(&self, prompt: &str, at: i64, submission: &Submission, found: &Found, uses: i64) -> rusqlite::Result<()> {
         self.note_earlier(prompt, found)?;
         if at >= found.created_at {
@@ -477,7 +477,7 @@ impl<'a> Ledger<'a> {
         Ok(Some(row))
     }
 
-    /// Claims one of the uses that somebody else has counted [H4].
+    /// Claims one of the uses that somebody else has counted `[H4]`.
     fn claim_count(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<Option<i64>> {
         let Some(found) = self.find(prompt)? else { return Ok(None) };
         if let Some(id) = self.unkeyed(found.row, at, submission, "origin <> 2")? {

@@ -1,6 +1,6 @@
-//! How many entries a question may bring back [H3]. It refuses to be out of range.
+//! How many entries a question may bring back `[H3]`. It refuses to be out of range.
 
-/// A number of entries, always within `0..=1000` [H3]: smaller and larger numbers are taken to the nearest bound.
+/// A number of entries, always within `0..=1000` `[H3]`: smaller and larger numbers are taken to the nearest bound.
 ///
 /// ```
 /// use history::Limit;

@@ -1,4 +1,4 @@
-//! Looks into prompts themselves for what FTS can't see [H6]: the inside of a word, scripts without spaces, punctuation.
+//! Looks into prompts themselves for what FTS can't see `[H6]`: the inside of a word, scripts without spaces, punctuation.
 
 use memchr::memmem::Finder;
 use regex::Regex;
@@ -28,7 +28,7 @@ impl Matcher {
     }
 
     /// Words joined by punctuation in the query stand next to each other in the prompt; the first may be the end of a
-    /// longer word, the last the beginning of one [H3].
+    /// longer word, the last the beginning of one `[H3]`.
     pub(crate) fn matches(&mut self, prompt: &str) -> bool {
         self.folded.clear();
         fold_into(prompt, &mut self.folded);

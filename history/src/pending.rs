@@ -83,7 +83,7 @@ impl<T> Drop for Promise<T> {
 impl<T> Pending<T> {
     /// Blocks until the work is committed or has failed.
     ///
-    /// When this returns `Ok`, what was written survives the end of this process, however it ends [H2].
+    /// When this returns `Ok`, what was written survives the end of this process, however it ends `[H2]`.
     ///
     /// # Errors
     /// What kept the writer from doing it; nothing of it was written then.

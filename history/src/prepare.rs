@@ -1,5 +1,5 @@
 //! What has to be so before the first write, and again after the owner has changed its schema: a copy on first contact
-//! [H5a], our own tables, a full-text index, and records that point at the right rows.
+//! `[H5a]`, our own tables, a full-text index, and records that point at the right rows.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! A query as the user typed it, taken apart [H3]. Whatever it holds is text: nothing here can be a syntax error.
+//! A query as the user typed it, taken apart `[H3]`. Whatever it holds is text: nothing here can be a syntax error.
 
 use crate::fold::{fold, is_space, is_unspaced};
 

@@ -1,4 +1,4 @@
-//! Connections that ask questions, and what remains possible when the database can't be written [H5, K42].
+//! Connections that ask questions, and what remains possible when the database can't be written `[H5, K42]`.
 
 use std::{fs, path::Path, sync::PoisonError, time::Duration};
 

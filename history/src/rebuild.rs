@@ -1,4 +1,4 @@
-//! A corrupt database is moved aside and built anew [H5, K43]: from what is still readable in it and from what the
+//! A corrupt database is moved aside and built anew `[H5, K43]`: from what is still readable in it and from what the
 //! caller supplies. Only on SQLite's own word, and only while nobody has it open; a locked one is never touched.
 
 use std::{

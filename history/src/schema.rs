@@ -1,4 +1,4 @@
-//! The forms of the database: the one that we create [H1], the ones that we know [H4], and how to tell them apart.
+//! The forms of the database: the one that we create `[H1]`, the ones that we know `[H4]`, and how to tell them apart.
 
 use rusqlite::{Connection, OptionalExtension as _};
 
@@ -37,7 +37,7 @@ END;
 ";
 
 /// Our tables. Row ids are plain integers: a foreign key, view or trigger that names `history` would be rewritten, or
-/// break, when the owner renames its table [H2a].
+/// break, when the owner renames its table `[H2a]`.
 const OWN: &str = "
 CREATE TABLE IF NOT EXISTS watcher_meta(name TEXT PRIMARY KEY, value INTEGER NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS watcher_submission(
@@ -65,9 +65,9 @@ CREATE TABLE IF NOT EXISTS watcher_import(first INTEGER PRIMARY KEY, last INTEGE
 pub(crate) enum Form {
     /// Nothing at all is in the database yet.
     Empty,
-    /// The form of [H1].
+    /// The form of `[H1]`.
     Plain,
-    /// Prompts are unique, uses are counted, the session is known [H4].
+    /// Prompts are unique, uses are counted, the session is known `[H4]`.
     Counted,
     /// Something else that has `id` and `prompt` at least: read, never altered.
     Unknown { created_at: bool, cwd: bool },

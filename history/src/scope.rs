@@ -1,4 +1,4 @@
-//! Which submissions a question is about [H2a]. It only builds conditions; `search` runs them.
+//! Which submissions a question is about `[H2a]`. It only builds conditions; `search` runs them.
 
 use rusqlite::types::Value;
 

@@ -1,4 +1,4 @@
-//! Questions: the latest prompts, and those that hold the words of a query [H3, H6]. It only reads.
+//! Questions: the latest prompts, and those that hold the words of a query `[H3, H6]`. It only reads.
 //!
 //! FTS answers what it can see: words by their beginning. What it can't see is looked for in the prompts themselves,
 //! newest first and only so many of them; a page says when there was more to look at.
@@ -29,7 +29,7 @@ const LOOK_FURTHER: usize = 10_000;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Order {
-    /// By time, latest first [H3].
+    /// By time, latest first `[H3]`.
     #[default]
     Newest,
     /// By how well FTS thinks it fits; what only a look into the prompts found comes after that, latest first.

@@ -1,4 +1,4 @@
-//! Long work in short transactions [H5]: the write lock is held for less than a tenth of a second at a time, and there
+//! Long work in short transactions `[H5]`: the write lock is held for less than a tenth of a second at a time, and there
 //! is a gap between two slices in which the owner of the database gets its turn.
 
 use std::time::{Duration, Instant};

@@ -18,7 +18,7 @@ pub struct Stats {
     /// Times of the oldest and the latest row, in seconds since 1970.
     pub span: Option<(i64, i64)>,
     /// Whether there were rows once and there are none now: its owner emptied the history, so nobody should fill it from
-    /// old sessions without being asked [H5a].
+    /// old sessions without being asked `[H5a]`.
     pub emptied: bool,
     /// The form of the `history` table.
     pub form: &'static str,

@@ -47,9 +47,9 @@ pub struct HistoryStorage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Notice {
-    /// A history that we did not create was met for the first time; this is a copy of it from before [H5a].
+    /// A history that we did not create was met for the first time; this is a copy of it from before `[H5a]`.
     Copied(PathBuf),
-    /// The history is read as a file that can't change; rows in this unread write-ahead log are missing [H5].
+    /// The history is read as a file that can't change; rows in this unread write-ahead log are missing `[H5]`.
     UnreadLog(PathBuf),
 }
 
@@ -89,7 +89,7 @@ impl HistoryStorage {
 
     /// Adds a prompt that was typed just now and returns at once.
     ///
-    /// The text is trimmed; an empty one, and one that equals the latest addition, makes no row [H2]. Once
+    /// The text is trimmed; an empty one, and one that equals the latest addition, makes no row `[H2]`. Once
     /// [`Pending::wait`] (or awaiting it) has returned `Ok`, the prompt survives `kill -9` and the loss of power.
     /// Dropping the answer leaves the prompt queued; [`close`](Self::close) and dropping the store commit all that is.
     pub fn add(&self, prompt: impl Into<String>, cwd: Option<&str>) -> Pending<Outcome> {
@@ -163,7 +163,7 @@ impl HistoryStorage {
         })
     }
 
-    /// The latest prompts of a scope, newest first. The limit is clamped to `0..=1000` [H3].
+    /// The latest prompts of a scope, newest first. The limit is clamped to `0..=1000` `[H3]`.
     ///
     /// # Errors
     /// What the database said.
@@ -185,7 +185,7 @@ impl HistoryStorage {
         self.read(|conn, shape| Search::new(conn, shape, scope, limit).recent())
     }
 
-    /// The prompts that hold every token of `query`, as words that begin so, else inside words [H3, H6].
+    /// The prompts that hold every token of `query`, as words that begin so, else inside words `[H3, H6]`.
     ///
     /// Tokens are what white space separates, in any order; words that punctuation joins stand next to each other. Case
     /// and accents don't count. Whatever the query holds is text; an empty one finds nothing.
@@ -288,7 +288,7 @@ impl HistoryStorage {
     }
 
     /// Deletes the chosen prompts, in slices, and remembers that they were, so that nothing that reads session files or
-    /// other histories brings them back [H5b]. A prompt typed anew is a new one.
+    /// other histories brings them back `[H5b]`. A prompt typed anew is a new one.
     ///
     /// What is remembered is on the medium before the first row goes, so a crash in between leaves prompts that come
     /// back to nobody. Session files still hold the text: [`Deleted::sessions`] says which.

@@ -21,7 +21,7 @@ impl EntryKey {
 
 /// One prompt handed to the store.
 ///
-/// Without a [key](Self::key) it is *live*: typed just now, folded into the last one when it is the same text [H2].
+/// Without a [key](Self::key) it is *live*: typed just now, folded into the last one when it is the same text `[H2]`.
 /// With a key it was *read from somewhere* that may be read again and that the owner of the database may have read or
 /// written too: a known key is skipped, a row that the owner wrote for it is claimed instead of written twice.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub struct Submission {
 }
 
 impl Submission {
-    /// A prompt; white space around it is dropped when it is recorded, and an empty one is ignored [H2].
+    /// A prompt; white space around it is dropped when it is recorded, and an empty one is ignored `[H2]`.
     pub fn new(prompt: impl Into<String>) -> Self {
         Self { prompt: prompt.into(), cwd: None, session: None, created_at: None, key: None }
     }
@@ -74,7 +74,7 @@ impl Submission {
 pub enum Recorded {
     /// A new row.
     Inserted,
-    /// The row that had this prompt already counts one more use (databases where prompts are unique) [H4].
+    /// The row that had this prompt already counts one more use (databases where prompts are unique) `[H4]`.
     Bumped,
     /// The same text as the submission before it: no new row, but it is in the scopes of its directory and session.
     Folded,
@@ -84,7 +84,7 @@ pub enum Recorded {
     Known,
     /// Nothing but white space: nothing was written.
     Empty,
-    /// It was deleted on purpose earlier: nothing was written [H5b].
+    /// It was deleted on purpose earlier: nothing was written `[H5b]`.
     Forgotten,
     /// Its directory is one that is never recorded: nothing was written.
     Excluded,

@@ -1,4 +1,4 @@
-//! What was deleted on purpose and must stay away [H5b], in a private file of ours beside the database, so that it
+//! What was deleted on purpose and must stay away `[H5b]`, in a private file of ours beside the database, so that it
 //! outlives the database. It never holds a prompt: only salted hashes and the caller's entry keys.
 //!
 //! One JSON object a line. The first holds the salt; each other one a deleted prompt.

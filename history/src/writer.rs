@@ -1,6 +1,6 @@
 //! The one thread that writes. Prompts that queued up while it was busy go into one transaction; nothing waits for a
 //! timer. It holds the write lock for less than a tenth of a second at a time
-//! [H5].
+//! `[H5]`.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
