@@ -4,7 +4,8 @@
 //! A question is answered on the thread that asks: beside the time by the clock stands the time that the thread ran, which
 //! is what a machine with other work to do leaves comparable.
 //!
-//! `HISTORY_BENCH_ROWS` scales the large history (default one million prompts).
+//! `HISTORY_BENCH_ROWS` scales the large history (default one million prompts); `-- import add inside words owner` chooses
+//! parts.
 
 #![allow(clippy::print_stdout, reason = "a benchmark prints its table")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that fails has nothing to say")]
@@ -24,6 +25,7 @@ use std::{
 
 use history::{HistoryStorage, Import, Scope, SearchOptions, rusqlite};
 use rusqlite::Connection;
+use rustix::time::ClockId;
 
 const SMALL: usize = 100_000;
 const QUESTIONS: usize = 400;
@@ -31,26 +33,45 @@ const PAGE: usize = 20;
 
 fn main() {
     let rows = std::env::var("HISTORY_BENCH_ROWS").map_or(1_000_000, |rows| rows.parse().unwrap());
+    let wanted: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let is_wanted = |name: &str| wanted.is_empty() || wanted.iter().any(|wanted| wanted == name);
     let dir = tempfile::tempdir().unwrap();
-    importing(dir.path(), rows.min(SMALL));
-    adding(dir.path());
-    let large = dir.path().join("large.db");
     let words = Words::new();
-    println!("\n{rows} prompts of Zipf words");
-    let began = Instant::now();
-    fill(&large, &words.prompts(rows));
-    println!("{:<62} {:>12}", "  import", show(began.elapsed()));
-    asking_words(&large, &words);
-    asking_inside(dir.path(), &words);
-    beside_the_owner(&large);
+    if is_wanted("import") {
+        importing(dir.path(), rows.min(SMALL));
+    }
+    if is_wanted("add") {
+        adding(dir.path());
+    }
+    if is_wanted("inside") {
+        asking_inside(dir.path(), &words);
+    }
+    if is_wanted("words") || is_wanted("owner") {
+        let large = dir.path().join("large.db");
+        println!("\n{rows} prompts of Zipf words");
+        let (clock, running) = time_both(|| fill(&large, &words.prompts(rows)));
+        println!("{:<62} {:>12} {:>12} {:>12}", "  import", "", show(clock), show(running));
+        asking_words(&large, &words);
+        if is_wanted("owner") {
+            beside_the_owner(&large);
+        }
+    }
 }
 
-/// A bulk import against rows through the trigger, into databases with the same tables, indexes and trigger.
+/// A bulk import against rows through the trigger, into databases with the same tables, indexes and trigger. Slices end by
+/// the clock, so beside other work they are smaller and there are more of them: the time that this process ran tells more.
 fn importing(dir: &Path, rows: usize) {
-    println!("{:<62} {:>12} {:>12} {:>7}", format!("bulk import of {rows} prompts"), "floor", "ours", "ratio");
+    println!(
+        "{:<62} {:>12} {:>12} {:>7} {:>18}",
+        format!("bulk import of {rows} prompts"),
+        "floor",
+        "ours",
+        "ratio",
+        "ratio, running"
+    );
     let prompts = Words::new().prompts(rows);
     let lines = json_lines(&prompts);
-    let ours = time(|| {
+    let ours = time_both(|| {
         let store = HistoryStorage::open(dir.join("imported.db")).unwrap();
         let sum = store.import(Import::json_lines("bench", lines.as_bytes()), |_| ()).unwrap();
         assert_eq!(sum.added, rows);
@@ -64,7 +85,7 @@ fn importing(dir: &Path, rows: usize) {
         let conn = twin(&dir.join(format!("{synchronous}{grouped}.db")), synchronous);
         // Rows in transactions of their own are slow: a part of them tells the rest.
         let part = if grouped { &prompts[..] } else { &prompts[..rows.min(20_000)] };
-        let taken = time(|| {
+        let taken = time_both(|| {
             if grouped {
                 conn.execute_batch("BEGIN").unwrap();
             }
@@ -78,8 +99,16 @@ fn importing(dir: &Path, rows: usize) {
                 conn.execute_batch("COMMIT").unwrap();
             }
         });
-        let floor = taken.mul_f64(rows as f64 / part.len() as f64);
-        println!("{:<62} {:>12} {:>12} {:>6.1}×", format!("  {name}"), show(floor), show(ours), ratio(floor, ours));
+        let scale = rows as f64 / part.len() as f64;
+        let floor = (taken.0.mul_f64(scale), taken.1.mul_f64(scale));
+        println!(
+            "{:<62} {:>12} {:>12} {:>6.1}× {:>17.1}×",
+            format!("  {name}"),
+            show(floor.0),
+            show(ours.0),
+            ratio(floor.0, ours.0),
+            ratio(floor.1, ours.1)
+        );
     }
 }
 
@@ -211,9 +240,9 @@ struct Taken {
 impl Taken {
     fn add<T>(&mut self, work: impl Fn() -> T) {
         let once = || {
-            let before = running();
+            let before = ran(ClockId::ThreadCPUTime);
             let clock = time(&work);
-            (clock, running().saturating_sub(before))
+            (clock, ran(ClockId::ThreadCPUTime).saturating_sub(before))
         };
         let times = [once(), once(), once()];
         self.clock.extend(times.iter().map(|(clock, _)| *clock).min());
@@ -226,9 +255,16 @@ impl Taken {
     }
 }
 
-/// How long this thread has run.
-fn running() -> Duration {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+/// Time by the clock, and the time that all threads of this process ran.
+fn time_both<T>(work: impl FnOnce() -> T) -> (Duration, Duration) {
+    let before = ran(ClockId::ProcessCPUTime);
+    let clock = time(work);
+    (clock, ran(ClockId::ProcessCPUTime).saturating_sub(before))
+}
+
+/// How long this thread, or all of this process, has run.
+fn ran(of: ClockId) -> Duration {
+    let time = rustix::time::clock_gettime(of);
     Duration::new(u64::try_from(time.tv_sec).unwrap(), u32::try_from(time.tv_nsec).unwrap())
 }
 
