@@ -39,6 +39,7 @@
 //! # }
 //! ```
 
+mod candidates;
 mod copy;
 mod database;
 mod detach;

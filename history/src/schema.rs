@@ -20,6 +20,9 @@ CREATE INDEX idx_history_created_at ON history(created_at DESC);
 const FTS: &str = "USING fts5(prompt, content='history', content_rowid='id', prefix='1 2 3', \
                    tokenize='unicode61 remove_diacritics 2')";
 
+/// How an index of ours says which beginnings it keeps.
+const PREFIXES: &str = "prefix='1 2 3'";
+
 const INSERT_TRIGGER: &str = "
 CREATE TRIGGER history_ai AFTER INSERT ON history BEGIN
   INSERT INTO history_fts(rowid, prompt) VALUES (new.id, new.prompt);
@@ -99,6 +102,8 @@ pub(crate) struct Triggers {
 pub(crate) struct Shape {
     pub(crate) form: Form,
     pub(crate) fts: Fts,
+    /// Whether the index has one of its own for beginnings of up to three letters, as ours have.
+    pub(crate) short_prefixes: bool,
     pub(crate) triggers: Triggers,
     /// Whether our own tables are there.
     pub(crate) own: bool,
@@ -113,7 +118,9 @@ impl Shape {
                 .optional()
         };
         let history_sql = table("history")?;
-        let fts = match table("history_fts")? {
+        let fts_sql = table("history_fts")?;
+        let short_prefixes = fts_sql.as_ref().is_some_and(|sql| sql.contains(PREFIXES));
+        let fts = match fts_sql {
             None => Fts::Missing,
             Some(sql) if is_word_index(&sql) => Fts::Words,
             Some(_) => Fts::Other,
@@ -127,6 +134,7 @@ impl Shape {
         Ok(Self {
             form,
             fts,
+            short_prefixes,
             triggers: triggers(conn)?,
             own: table("watcher_submission")?.is_some() && table("watcher_meta")?.is_some(),
             history_sql: history_sql.unwrap_or_default(),

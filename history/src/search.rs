@@ -8,6 +8,7 @@ use std::collections::HashSet;
 use rusqlite::{Connection, OptionalExtension as _, Row, params_from_iter, types::Value};
 
 use crate::{
+    candidates,
     entry::{Entry, Page, RowId},
     limit::Limit,
     matcher::Matcher,
@@ -122,7 +123,7 @@ impl<'a> Search<'a> {
         }
         let expression = match_expression(tokens).filter(|_| self.shape.fts == Fts::Words);
         let seen = match &expression {
-            Some(expression) => self.indexed(expression, order)?,
+            Some(expression) => self.indexed(tokens, expression, order)?,
             None => Vec::new(),
         };
         if seen.len() >= self.limit.get() {
@@ -142,7 +143,7 @@ impl<'a> Search<'a> {
     }
 
     /// The rows of a page as FTS sees them.
-    fn indexed(&self, expression: &str, order: Order) -> rusqlite::Result<Vec<i64>> {
+    fn indexed(&self, tokens: &[Token], expression: &str, order: Order) -> rusqlite::Result<Vec<i64>> {
         if !self.scope.is_everywhere() {
             return self.indexed_in_scope(expression, order);
         }
@@ -154,7 +155,15 @@ impl<'a> Search<'a> {
         }
         let ordered_above = order::ordered_above(self.conn, self.shape)?;
         if ordered_above < i64::MAX {
-            let page = ids("SELECT rowid FROM history_fts WHERE history_fts MATCH ? ORDER BY rowid DESC LIMIT ?")?;
+            let quick = if self.shape.short_prefixes {
+                candidates::page(self.conn, tokens, self.limit.get(), candidates::Bounds::default())?
+            } else {
+                None
+            };
+            let page = match quick {
+                Some(page) => page,
+                None => ids("SELECT rowid FROM history_fts WHERE history_fts MATCH ? ORDER BY rowid DESC LIMIT ?")?,
+            };
             // A page that isn't full holds every match; its order is made when it is sorted.
             if page.len() < self.limit.get() || page.last().is_some_and(|lowest| *lowest > ordered_above) {
                 return Ok(page);
@@ -198,8 +207,12 @@ impl<'a> Search<'a> {
     fn all_known(&self, tokens: &[Token]) -> rusqlite::Result<bool> {
         let mut statement =
             self.conn.prepare_cached("SELECT rowid FROM history_fts WHERE history_fts MATCH ? LIMIT 1")?;
+        let mut knows = |expression: &str| -> rusqlite::Result<bool> {
+            Ok(statement.query_row([expression], |row| row.get::<_, i64>(0)).optional()?.is_some())
+        };
         for phrase in tokens.iter().filter_map(|token| token.phrase.as_deref()) {
-            if statement.query_row([phrase], |row| row.get::<_, i64>(0)).optional()?.is_none() {
+            // The whole word first: of a common one that is found at once, see `candidates`.
+            if !knows(phrase.trim_end_matches('*'))? && !knows(phrase)? {
                 return Ok(false);
             }
         }

@@ -49,7 +49,7 @@ fn does_its_job() {
         }
         ["import"] => {
             let store = HistoryStorage::open(&path).unwrap();
-            let lines = numbered_lines(200_000);
+            let lines = numbered_lines(40_000);
             let source = Import::lines("lines", lines.as_bytes());
             store.import(source, |sum| println!("\nacknowledged {}", sum.added)).unwrap();
         }
