@@ -92,7 +92,7 @@ fn time<T>(work: impl Fn() -> T) -> Duration {
     let now = || Duration::try_from(clock_gettime(ClockId::ProcessCPUTime)).unwrap();
     let start = now();
     black_box(work());
-    now() - start
+    now().saturating_sub(start)
 }
 
 fn millis(time: Duration) -> f64 {

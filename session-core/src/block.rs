@@ -156,9 +156,13 @@ mod tests {
             let mut at = 0;
             while at < bytes.len() {
                 let (block, len) = block_at(&bytes, at);
-                match (brackets_outside(&block, len, &mut carry), &mut got) {
-                    (Some(bits), Some(outside)) => outside.extend((0..BLOCK).filter(|n| bits >> n & 1 == 1).map(|n| at + n)),
-                    _ => { got = None; break; }
+                let bits = brackets_outside(&block, len, &mut carry);
+                got = got.zip(bits).map(|(mut outside, bits): (Vec<usize>, u64)| {
+                    outside.extend((0..BLOCK).filter(|n| bits >> n & 1 == 1).map(|n| at + n));
+                    outside
+                });
+                if got.is_none() {
+                    break;
                 }
                 at += len;
             }

@@ -170,7 +170,7 @@ mod tests {
         for id in [a, b] {
             assert_eq!(id.as_str().len(), 16);
             let bits = u64::from_str_radix(id.as_str(), 16).unwrap();
-            assert_eq!((bits >> SEQUENCE_BITS) as i64 + SNOWFLAKE_EPOCH_MILLIS, now.millis());
+            assert_eq!(i64::try_from(bits >> SEQUENCE_BITS).unwrap() + SNOWFLAKE_EPOCH_MILLIS, now.millis());
         }
     }
 }

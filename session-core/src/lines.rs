@@ -205,11 +205,10 @@ mod tests {
     #[test]
     fn threads_and_one_thread_agree() {
         let storage = MemorySessionStorage::new();
-        let mut text = String::new();
-        for n in 0..60_000 {
-            text.push_str(&format!("{{\"id\":\"{n}\",\"x\":\"{}\"}}\n", "y".repeat(n % 300)));
-        }
-        text.push_str(&format!("{{\"id\":\"long\",\"x\":\"{}\"}}\n{{\"torn", "z".repeat(3 << 20)));
+        let line = |id: usize, len: usize| format!("{{\"id\":\"{id}\",\"x\":\"{}\"}}\n", "y".repeat(len));
+        let mut lines: Vec<String> = (0..60_000).map(|n| line(n, n % 300)).collect();
+        lines.extend([line(60_000, 3 << 20), "{\"torn".to_owned()]);
+        let text = lines.concat();
         storage.write_text(Path::new("/x"), &text).unwrap();
         let file = storage.open_reader(Path::new("/x")).unwrap();
         assert!(text.len() as u64 > WORTH_THREADS);

@@ -7,6 +7,8 @@ use session_core::{EntryEdit, ErrorKind, JsonText, NameSource, SessionManager};
 
 use super::{host, json, user, written};
 
+type Try<'a> = Box<dyn FnMut(&mut SessionManager) -> session_core::Result<()> + 'a>;
+
 #[test]
 fn arguments_that_cannot_be_used_change_nothing() {
     let dir = tempfile::tempdir().unwrap();
@@ -21,7 +23,6 @@ fn arguments_that_cannot_be_used_change_nothing() {
     let edit = |id: &str, payload: &str| [EntryEdit { id: id.into(), payload: json(payload) }];
     let unknown = ErrorKind::UnknownEntry;
     let invalid = ErrorKind::InvalidInput;
-    type Try<'a> = Box<dyn FnMut(&mut SessionManager) -> session_core::Result<()> + 'a>;
     let tries: Vec<(&str, ErrorKind, Try<'_>)> = vec![
         ("unknown id", unknown, Box::new(|s| s.branch("nope"))),
         (
@@ -115,13 +116,16 @@ fn k6_a_repair_rebuilds_the_header_and_keeps_the_original() {
     let dir = tempfile::tempdir().unwrap();
     let host = host(dir.path());
     let file = dir.path().join("2026-01-05T09-30-00-250Z_15c0000000000001.jsonl");
-    let mut text = String::from("{\"type\":\"session\",\"version\":3,\"id\":\"15c00000\n");
-    for n in 0..200 {
-        let parent = if n == 0 { "null".to_owned() } else { format!("\"{:08x}\"", n - 1) };
-        text.push_str(&format!(
-            "{{\"type\":\"message\",\"id\":\"{n:08x}\",\"parentId\":{parent},\"timestamp\":\"2026-01-05T09:30:01.000Z\",\"message\":{{\"role\":\"user\",\"content\":\"{n}\"}}}}\n"
-        ));
-    }
+    let entry = |n: usize| {
+        let parent = n.checked_sub(1).map_or_else(|| "null".to_owned(), |parent| format!("\"{parent:08x}\""));
+        let message = format!("{{\"role\":\"user\",\"content\":\"{n}\"}}");
+        let time = "2026-01-05T09:30:01.000Z";
+        format!(
+            "{{\"type\":\"message\",\"id\":\"{n:08x}\",\"parentId\":{parent},\"timestamp\":\"{time}\",\"message\":{message}}}\n"
+        )
+    };
+    let torn = "{\"type\":\"session\",\"version\":3,\"id\":\"15c00000\n".to_owned();
+    let text = torn + &(0..200).map(entry).collect::<Vec<_>>().concat();
     fs::write(&file, &text).unwrap();
     let repair = SessionManager::repair(&host, &file, Some(Path::new("/w"))).unwrap().unwrap();
     assert_eq!((repair.entries, repair.header_rebuilt), (200, true));
@@ -148,7 +152,8 @@ fn a_repair_moves_damage_out_and_saves_what_is_whole() {
     let file = session.file().unwrap().to_owned();
     session.close().unwrap();
     let whole = fs::read_to_string(&file).unwrap();
-    let glued = "{\"type\":\"custom\",\"id\":\"a\",\"parentId\":null}{\"type\":\"custom\",\"id\":\"b\",\"parentId\":\"a\"}";
+    let glued =
+        "{\"type\":\"custom\",\"id\":\"a\",\"parentId\":null}{\"type\":\"custom\",\"id\":\"b\",\"parentId\":\"a\"}";
     fs::write(&file, format!("{whole}garbage\n{glued}\n[1]\n")).unwrap();
     let repair = SessionManager::repair(&host, &file, None).unwrap().unwrap();
     assert_eq!((repair.entries, repair.header_rebuilt), (4, false));

@@ -8,7 +8,7 @@ mod sharing;
 use std::path::Path;
 use std::sync::Arc;
 
-use session_core::{AgentDir, CountingIds, EntryId, Environment, Host, JsonText, Session, SessionManager};
+use session_core::{AgentDir, CountingIds, Environment, Host, JsonText, Session, SessionManager};
 
 pub(crate) fn json(text: &str) -> JsonText {
     JsonText::parse(text).unwrap()
@@ -42,8 +42,4 @@ pub(crate) fn written(host: &Host, root: &Path) -> SessionManager {
 
 pub(crate) fn ids(session: &Session) -> Vec<String> {
     session.entries().map(|entry| entry.id().to_owned()).collect()
-}
-
-pub(crate) fn text(id: &EntryId) -> String {
-    id.to_string()
 }

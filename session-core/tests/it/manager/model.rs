@@ -93,7 +93,7 @@ proptest! {
         session.ensure_on_disk().unwrap();
         let mut model = Model::default();
         for op in ops {
-            step(&host, &mut session, &mut model, op);
+            step(&host, &mut session, &mut model, &op);
             model.check(session.session());
             prop_assert_eq!(session.leaf_id(), model.leaf.as_deref());
         }
@@ -108,8 +108,8 @@ proptest! {
     }
 }
 
-fn step(host: &session_core::Host, session: &mut SessionManager, model: &mut Model, op: Op) {
-    match op {
+fn step(host: &session_core::Host, session: &mut SessionManager, model: &mut Model, op: &Op) {
+    match *op {
         Op::User(n) | Op::Assistant(n) => {
             let message = if matches!(op, Op::User(_)) { user(&n.to_string()) } else { assistant(&n.to_string()) };
             let id = session.append_message(&message).unwrap().to_string();

@@ -38,7 +38,9 @@ fn k18_k19_two_processes_append_and_rename_at_once() {
     drop(session);
     let test = "manager::sharing::k18_k19_two_processes_append_and_rename_at_once";
     let mut children = ["a", "b"].map(|who| Child::run(test, who, dir.path()));
-    children.iter_mut().for_each(|child| child.says("ready"));
+    for child in &mut children {
+        child.says("ready");
+    }
     children.into_iter().for_each(Child::finish);
 
     let read = Session::read(&file).unwrap();
@@ -158,7 +160,7 @@ fn the_same_id_with_another_parent_is_kept_twice_and_reported() {
     session.append_message(&user("next")).unwrap();
     let read = Session::read(&file).unwrap();
     let same: Vec<_> =
-        read.entries().filter(|entry| entry.id() == id.as_str()).map(|entry| entry.kind_name()).collect();
+        read.entries().filter(|entry| entry.id() == id.as_str()).map(session_core::Entry::kind_name).collect();
     assert_eq!(same, ["custom", "message"]);
     assert_eq!(read.defects().list()[0].kind(), session_core::DefectKind::RepeatedId);
 }
