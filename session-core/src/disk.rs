@@ -19,6 +19,9 @@ use crate::storage::{
 
 /// How long an operation waits for another process of ours.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// How often, and how far apart, a process must be seen with the file open before a rewrite is refused for it.
+const LOOKS: usize = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// How much of the beginning and of the end of what we know is compared when a file has grown.
 const HEAD: usize = 512;
 const TAIL: usize = 256;
@@ -335,9 +338,17 @@ impl Disk {
         if foreign == ForeignWriters::Override {
             return Ok(());
         }
-        match self.storage.writers_of(&self.path, &self.lock_path)?.into_iter().find(|holder| !holder.ours) {
-            Some(holder) => Err(held_elsewhere(&holder, &self.path)),
-            None => Ok(()),
+        // A process that starts another has, for the instant between fork and exec, a child with all its files open: whoever
+        // is still there when looked at again is meant.
+        let mut looks = 0;
+        loop {
+            let writers = self.storage.writers_of(&self.path, &self.lock_path)?;
+            let Some(holder) = writers.iter().find(|holder| !holder.ours) else { return Ok(()) };
+            looks += 1;
+            if looks == LOOKS {
+                return Err(held_elsewhere(holder, &self.path));
+            }
+            std::thread::sleep(BETWEEN_LOOKS);
         }
     }
 
