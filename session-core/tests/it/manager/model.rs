@@ -180,8 +180,8 @@ fn step(host: &session_core::Host, session: &mut SessionManager, model: &mut Mod
             model.messages.insert(own, message);
         }
         Op::Fork => {
+            // [T7] The same entries, and the leaf where it was.
             session.fork().unwrap().unwrap();
-            model.leaf = model.entries.last().map(|(id, _)| id.clone());
         }
         Op::Branched(at) => branched(session, model, at),
     }
