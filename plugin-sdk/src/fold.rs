@@ -12,7 +12,7 @@ use session_core::{Entry, EntryReader, JsonText, Leaf, Session};
 
 use crate::error::{BoxError, Error, ErrorKind, Result};
 use crate::state::State;
-use crate::stored;
+use crate::stored::{self, Stored};
 use crate::value::{self, Numbers};
 use crate::writer::SessionWriter;
 
@@ -127,39 +127,33 @@ impl<S: Default + Serialize + DeserializeOwned> Fold<S> {
     }
 
     fn fold(&self, session: &Session, leaf: &Leaf) -> Result<Folded<S>> {
-        let path = session.branch_path(leaf);
-        let (mut state, from) = self.latest_snapshot(session, &path)?.unwrap_or_default();
         let mut reader = session.reader();
-        let mut entries = 0;
-        for &entry in &path[from..] {
-            if self.is_snapshot(entry, &mut reader)? {
-                continue;
+        let mut state = S::default();
+        let mut events = Vec::new();
+        for entry in session.ancestors(leaf) {
+            match stored::of_type(entry, self.custom_type(), &mut reader)? {
+                None => events.push(entry),
+                Some(stored) => {
+                    if let Some(snapshot) = self.usable(&stored) {
+                        state = snapshot;
+                        break;
+                    }
+                }
             }
-            entries += 1;
+        }
+        for &entry in events.iter().rev() {
             (self.step)(&mut state, &mut Step { entry, reader: &mut reader }).map_err(|error| {
                 let message = format!("the fold {} failed here: {error}", self.custom_type());
                 Error::new(ErrorKind::StepFailed, message).on_entry(entry.id().into()).caused_by(error)
             })?;
         }
-        Ok(Folded { state, entries })
+        Ok(Folded { state, entries: events.len() })
     }
 
-    /// The latest snapshot of the path that can be used, and where on the path the entries after it begin.
-    fn latest_snapshot(&self, session: &Session, path: &[Entry<'_>]) -> Result<Option<(S, usize)>> {
-        let mut reader = session.reader();
-        for (position, &entry) in path.iter().enumerate().rev() {
-            let Some(stored) = stored::of_type(entry, self.custom_type(), &mut reader)? else { continue };
-            let is_current = stored.version().is_ok_and(|version| version == self.snapshots.version());
-            if is_current && let Ok(Some(state)) = self.snapshots.decode(&stored) {
-                return Ok(Some((state, position + 1)));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Snapshots that were passed over are no events.
-    fn is_snapshot<'s>(&self, entry: Entry<'s>, reader: &mut EntryReader<'s>) -> Result<bool> {
-        Ok(stored::of_type(entry, self.custom_type(), reader)?.is_some())
+    /// What a snapshot came to; none when it is of another version or shape. Such a one is no event either.
+    fn usable(&self, stored: &Stored<'_>) -> Option<S> {
+        let is_current = stored.version().is_ok_and(|version| version == self.snapshots.version());
+        if is_current { self.snapshots.decode(stored).ok().flatten() } else { None }
     }
 }
 

@@ -1,8 +1,8 @@
 //! A session manager whose listeners hear what happens to it.
 //!
 //! Every method does what the manager's method of the same name does, and then lets the listeners run. It decides nothing
-//! about sessions itself, and it costs an append nothing while nobody listens. Calls without a method here change no entry and
-//! no leaf: [`manager`](LiveSession::manager) reads, [`manager_mut`](LiveSession::manager_mut) does the rest.
+//! about sessions itself; what it adds to an append is a note of the entry's id. What no listener needs to hear of has no
+//! method here: [`manager`](LiveSession::manager) reads, [`manager_mut`](LiveSession::manager_mut) does the rest.
 
 use std::path::{Path, PathBuf};
 

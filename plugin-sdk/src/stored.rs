@@ -68,7 +68,7 @@ pub(crate) fn of_type<'s>(
 /// The latest entry of this type on the path to a leaf.
 pub(crate) fn latest<'s>(session: &'s Session, leaf: &Leaf, custom_type: &str) -> Result<Option<Stored<'s>>> {
     let mut reader = session.reader();
-    for entry in session.branch_path(leaf).into_iter().rev() {
+    for entry in session.ancestors(leaf) {
         if let Some(stored) = of_type(entry, custom_type, &mut reader)? {
             return Ok(Some(stored));
         }

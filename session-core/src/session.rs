@@ -20,7 +20,7 @@ use crate::log::{Envelope, Index, Log, Place, number_of};
 use crate::message::Message;
 use crate::source::{CheckedLine, Lines};
 use crate::storage::{FileSessionStorage, SessionStorage, StorageReader};
-use crate::tree::{self, TreeNode};
+use crate::tree::{self, Ancestors, TreeNode};
 use crate::usage::{Usage, UsageShape};
 
 /// Which entry a context or branch ends at.
@@ -268,13 +268,22 @@ impl Session {
         self.path_to(leaf).into_iter().map(|index| self.at(index)).collect()
     }
 
+    /// The entries from a leaf up to its root: the [branch path](Self::branch_path) backwards, found while it is walked. What
+    /// stands near the leaf is near, however long the path.
+    pub fn ancestors(&self, leaf: &Leaf) -> impl Iterator<Item = Entry<'_>> {
+        self.leaf_index(leaf).into_iter().flat_map(|leaf| Ancestors::of(self.log(), leaf)).map(|index| self.at(index))
+    }
+
     pub(crate) fn path_to(&self, leaf: &Leaf) -> Vec<Index> {
-        let leaf = match leaf {
+        self.leaf_index(leaf).map(|leaf| tree::path(self.log(), leaf)).unwrap_or_default()
+    }
+
+    fn leaf_index(&self, leaf: &Leaf) -> Option<Index> {
+        match leaf {
             Leaf::None => None,
             Leaf::Current => self.leaf,
             Leaf::Entry(id) => self.log().find(id.as_str()).or_else(|| self.log().indices().next_back()),
-        };
-        leaf.map(|leaf| tree::path(self.log(), leaf)).unwrap_or_default()
+        }
     }
 
     /// The whole tree as a flat list, each entry once, roots first and children below their parents `[T4]`.

@@ -1,5 +1,7 @@
 //! The tree of entries `[T4, L8]`: walks to the root, children, and the whole tree as a flat list. No recursion anywhere.
 
+use std::collections::HashSet;
+
 use crate::log::{Index, Log, number_of};
 
 /// One node of [`Session::tree`](crate::Session::tree), in the order of a walk from the roots down.
@@ -13,18 +15,51 @@ pub struct TreeNode {
     pub depth: usize,
 }
 
-/// The entries from the root to `leaf`. Stops at the first entry that was seen already or whose parent does not exist.
-pub(crate) fn path(log: &Log, leaf: Index) -> Vec<Index> {
-    let mut seen = vec![false; log.len()];
-    let mut path = Vec::new();
-    let mut next = Some(leaf);
-    while let Some(entry) = next {
-        if std::mem::replace(&mut seen[entry as usize], true) {
-            break;
-        }
-        path.push(entry);
-        next = log.parent(entry);
+/// The way from an entry up to its root, the entry first. Ends before the first entry that was seen already, and where a
+/// parent does not exist.
+#[derive(Debug)]
+pub(crate) struct Ancestors<'l> {
+    log: &'l Log,
+    from: Index,
+    next: Option<Index>,
+    /// The last entry that was given.
+    last: Option<Index>,
+    given: usize,
+    /// All that were given, once one stands behind its child in the file.
+    seen: Option<HashSet<Index>>,
+}
+
+impl<'l> Ancestors<'l> {
+    pub(crate) fn of(log: &'l Log, from: Index) -> Self {
+        Self { log, from, next: Some(from), last: None, given: 0, seen: None }
     }
+}
+
+impl Iterator for Ancestors<'_> {
+    type Item = Index;
+
+    fn next(&mut self) -> Option<Index> {
+        let entry = self.next.take()?;
+        // As long as parents stand before their children the way can't meet itself, and nothing needs to be remembered.
+        if self.seen.is_none() && self.last.is_some_and(|last| entry >= last) {
+            let way = std::iter::successors(Some(self.from), |entry| self.log.parent(*entry));
+            self.seen = Some(way.take(self.given).collect());
+        }
+        if let Some(seen) = &mut self.seen
+            && !seen.insert(entry)
+        {
+            return None;
+        }
+        self.next = self.log.parent(entry);
+        self.last = Some(entry);
+        self.given += 1;
+        Some(entry)
+    }
+}
+
+/// The entries from the root to `leaf`: [`Ancestors`] backwards.
+pub(crate) fn path(log: &Log, leaf: Index) -> Vec<Index> {
+    let mut path: Vec<Index> = Ancestors::of(log, leaf).collect();
     path.reverse();
     path
 }
@@ -153,4 +188,44 @@ pub(crate) fn children(log: &Log, entry: Index) -> Vec<Index> {
         log.indices().filter(|&child| links.parents[child as usize] == Some(entry)).collect();
     sort_siblings(log, &mut children);
     children
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::log::{Envelope, Place};
+    use proptest::prelude::*;
+
+    /// Entries that name these as their parents.
+    fn log(parents: &[Option<usize>]) -> Log {
+        let ids: Vec<String> = (0..parents.len()).map(|n| n.to_string()).collect();
+        let mut log = Log::default();
+        for (n, parent) in parents.iter().enumerate() {
+            let parent = parent.map(|parent| parent.to_string());
+            let envelope =
+                Envelope { kind: "x", id: &ids[n], parent: parent.as_deref(), timestamp: None, line: n as u64 + 1 };
+            log.push(&envelope, Place::Line { offset: 0, len: 0 });
+        }
+        log
+    }
+
+    proptest! {
+        #[test]
+        fn property_a_way_up_ends_before_what_it_has_seen(
+            parents in prop::collection::vec(prop::option::weighted(0.9, 0..12_usize), 1..12),
+            from in any::<prop::sample::Index>(),
+        ) {
+            // [L8] cycles, missing parents, parents behind their children
+            let from = from.index(parents.len());
+            let mut expected = Vec::new();
+            let mut next = Some(from);
+            while let Some(entry) = next.filter(|entry| *entry < parents.len() && !expected.contains(entry)) {
+                expected.push(entry);
+                next = parents[entry];
+            }
+            let log = log(&parents);
+            let found: Vec<usize> = Ancestors::of(&log, number_of(from)).map(|entry| entry as usize).collect();
+            prop_assert_eq!(found, expected);
+        }
+    }
 }
