@@ -18,15 +18,15 @@ const INDEXED_LETTERS: usize = 3;
 pub(crate) struct Bounds {
     /// A word is common that so many prompts hold.
     common: usize,
-    /// So many rows are looked at for beginnings of all words.
-    few: usize,
-    /// So many when a rare word leads to them.
+    /// So many rows are looked at for each one wanted, while only beginnings lead to them.
+    each: usize,
+    /// So many rows are looked at.
     rows: usize,
 }
 
 impl Default for Bounds {
     fn default() -> Self {
-        Self { common: 3_000, few: 1_000, rows: 5_000 }
+        Self { common: 3_000, each: 10, rows: 2_000 }
     }
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn page(
     limit: usize,
     bounds: Bounds,
 ) -> rusqlite::Result<Option<Vec<i64>>> {
-    if let Some(page) = look(conn, tokens, limit, bounds.few, |_| Ok(true))? {
+    if let Some(page) = look(conn, tokens, limit, bounds.rows.min(limit * bounds.each), |_| Ok(true))? {
         return Ok(Some(page));
     }
     look(conn, tokens, limit, bounds.rows, |word| is_common(conn, word, bounds.common))
@@ -117,7 +117,7 @@ mod tests {
             prompts in prop::collection::vec("(form|forms|Formal|fork|log|login|logins|x|é)([ .](form|formed|login|y)){0,3}", 1..40),
             query in "(form|forma|login|logi|fo|y)( (form|log|login|fork)){0,2}",
             limit in 1..6_usize,
-            few in 0..20_usize,
+            each in 0..4_usize,
             rows in 1..60_usize,
         ) {
             let conn = Connection::open_in_memory().unwrap();
@@ -126,7 +126,7 @@ mod tests {
                 conn.execute("INSERT INTO history(prompt) VALUES (?)", [prompt]).unwrap();
             }
             let Query::Tokens(tokens) = Query::parse(&query) else { panic!("there are tokens") };
-            let page = page(&conn, &tokens, limit, Bounds { common: 2, few, rows }).unwrap();
+            let page = page(&conn, &tokens, limit, Bounds { common: 2, each, rows }).unwrap();
             let mut statement = conn
                 .prepare("SELECT rowid FROM history_fts WHERE history_fts MATCH ? ORDER BY rowid DESC LIMIT ?")
                 .unwrap();
@@ -148,14 +148,14 @@ mod tests {
         for n in 0..50 {
             conn.execute("INSERT INTO history(prompt) VALUES (?)", [format!("form number{n} forest login")]).unwrap();
         }
-        let page = |query: &str, limit: usize, common: usize, few: usize| {
+        let page = |query: &str, limit: usize, common: usize, each: usize| {
             let Query::Tokens(tokens) = Query::parse(query) else { panic!("there are tokens") };
-            page(&conn, &tokens, limit, Bounds { common, few, rows: 20 }).unwrap()
+            page(&conn, &tokens, limit, Bounds { common, each, rows: 20 }).unwrap()
         };
-        assert_eq!(page("form login", 3, 10, 3), Some(vec![50, 49, 48]));
-        assert_eq!(page("fores", 3, 99, 3), Some(vec![50, 49, 48]), "also while the word is being typed");
+        assert_eq!(page("form login", 3, 10, 1), Some(vec![50, 49, 48]));
+        assert_eq!(page("fores", 3, 99, 1), Some(vec![50, 49, 48]), "also while the word is being typed");
         assert_eq!(page("login number7", 3, 10, 5), Some(vec![8]), "the rare word leads to its row");
-        assert_eq!(page("form login", 30, 10, 3), None, "no more rows than allowed are looked at");
+        assert_eq!(page("form login", 30, 10, 1), None, "no more rows than allowed are looked at");
         assert_eq!(page("number7", 3, 10, 5), None, "no word is common");
     }
 }

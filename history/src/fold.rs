@@ -13,18 +13,27 @@ pub(crate) fn fold_into(text: &str, into: &mut String) {
         into[start..].make_ascii_lowercase();
         return;
     }
-    for c in text.chars() {
+    let mut rest = text;
+    loop {
+        let plain = rest.find(|c| !is_plain(c)).unwrap_or(rest.len());
+        into.push_str(&rest[..plain]);
+        rest = &rest[plain..];
+        let Some(c) = rest.chars().next() else { return };
+        rest = &rest[c.len_utf8()..];
         match c {
             '\0'..='\x7f' => into.push(c.to_ascii_lowercase()),
             '\u{300}'..='\u{36f}' => {}
-            // Nothing here has case or such an accent; Hangul would fall apart into letters.
-            '\u{2e80}'..='\u{f8ff}' => into.push(c),
             _ => {
                 let parts = std::iter::once(c).nfd().filter(|part| !matches!(part, '\u{300}'..='\u{36f}'));
                 into.extend(parts.flat_map(char::to_lowercase).filter(|part| !matches!(part, '\u{300}'..='\u{36f}')));
             }
         }
     }
+}
+
+/// What stays as it is. From U+2E80 to U+F8FF nothing has case or such an accent, and Hangul would fall apart into letters.
+fn is_plain(c: char) -> bool {
+    matches!(c, '\0'..='@' | '['..='\x7f' | '\u{2e80}'..='\u{f8ff}')
 }
 
 /// The folded form of `text`.
