@@ -99,7 +99,8 @@ impl Tail {
             }
             for entry in changes.entries() {
                 look.has_news = true;
-                if entry.kind() != EntryKind::Message {
+                // Nearly every message is the model's or a tool's: those are passed over without being decoded.
+                if entry.kind() != EntryKind::Message || !entry.may_hold("user") {
                     continue;
                 }
                 match entry.json() {

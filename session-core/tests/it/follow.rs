@@ -215,3 +215,21 @@ fn reads_what_a_session_reads() {
         assert_eq!(found, expected, "{text}");
     }
 }
+
+#[test]
+fn what_certainly_is_not_there_is_known_without_decoding() {
+    let storage = MemorySessionStorage::new();
+    let line = |id: &str, role: &str| {
+        format!(
+            "{{\"type\":\"message\",\"id\":\"{id}\",\"parentId\":null,\"message\":{{\"role\":\"{role}\",\"content\":\"say \\\"user\\\"\"}}}}\n"
+        )
+    };
+    let text = "{\"type\":\"session\",\"version\":3,\"id\":\"s\"}\n".to_owned()
+        + &line("1", "user")
+        + &line("2", "assistant")
+        + &line("3", "\\u0075ser");
+    storage.write_text(Path::new("/x.jsonl"), &text).unwrap();
+    let changes = Follower::new().look(&storage, Path::new("/x.jsonl"), Slice::default()).unwrap();
+    let may: Vec<bool> = changes.entries().map(|entry| entry.may_hold("user")).collect();
+    assert_eq!(may, [true, false, true]);
+}
