@@ -1,6 +1,7 @@
 //! A session with entries of extensions, opened again through the conformance driver: what the model sees is what the
 //! extensions meant it to see, and the tree is sound.
 
+use base64::Engine as _;
 use std::path::Path;
 
 use plugin_sdk::{Attribution, Content, Extension, Version};
@@ -53,10 +54,10 @@ fn the_driver_sees_the_context_that_extensions_made() {
     let expected = session.context(&session_core::Leaf::Current).unwrap().to_json();
     drop(session);
 
-    let context = ask("context", &file, &agent.blobs());
-    let context = context.view().get("ok").unwrap();
-    assert_eq!(String::from_utf8_lossy(context.raw()), expected);
-    let messages = context.get("messages").unwrap();
+    let answer = ask("context", &file, &agent.blobs());
+    let read = answer.view().get("ok").unwrap();
+    assert_eq!(String::from_utf8_lossy(read.raw()), expected);
+    let messages = read.get("messages").unwrap();
     let shown: Vec<_> = messages
         .items()
         .map(|message| {
@@ -77,7 +78,6 @@ fn the_driver_sees_the_context_that_extensions_made() {
     );
     // The image is one again, of the same bytes.
     let image = messages.items().nth(1).unwrap().get("content").unwrap().items().nth(1).unwrap();
-    use base64::Engine as _;
     let bytes =
         base64::engine::general_purpose::STANDARD.decode(&*image.get("data").and_then(Json::text).unwrap()).unwrap();
     assert_eq!(bytes, radar);

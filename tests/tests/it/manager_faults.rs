@@ -113,7 +113,7 @@ fn each_call_failing_in_turn_loses_nothing() {
     assert_eq!(wanted, told.acknowledged);
 
     for failure in [Failure::Error(io::ErrorKind::Other), Failure::Short(7)] {
-        for call in 1..=calls {
+        for (index, call) in (1..=calls).enumerate() {
             let storage = storage();
             storage.fail(Target::Number(call), failure, Times::Next(1));
             let Ok(mut session) = SessionManager::create(&host(&storage), Path::new("/w"), Some(Path::new("/s")))
@@ -122,8 +122,7 @@ fn each_call_failing_in_turn_loses_nothing() {
             };
             let mut told = Told::default();
             day(&mut session, &mut told);
-            let what =
-                format!("call {call}, {failure:?}: {:?} {:?}", storage.records().get(call as usize - 1), told.errors);
+            let what = format!("call {call}, {failure:?}: {:?} {:?}", storage.records().get(index), told.errors);
             storage.clear_faults();
             // Appends that failed are in memory: they read as they did.
             for id in told.in_memory.iter().chain(&told.acknowledged) {
