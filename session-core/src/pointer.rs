@@ -236,6 +236,26 @@ impl<'a> Pointers<'a> {
         replacement.commit()
     }
 
+    /// Makes all pointers to the session file `from` point to `to`, for a session that moved to the working directory `cwd`
+    /// `[T9]`; the terminals whose pointers follow now. One that can't be read or written, or that somebody else changes
+    /// meanwhile, is left as it is.
+    ///
+    /// # Errors
+    /// When the directory of the pointers can't be read, or a pointer cannot hold these paths.
+    pub fn follow(&self, from: &Path, cwd: &Path, to: &Path) -> Result<Vec<TerminalId>> {
+        Pointer::new(cwd, to)?;
+        let mut followed = Vec::new();
+        for stored in self.list()?.into_iter().flatten() {
+            let Some(pointer) = stored.pointer().filter(|pointer| pointer.session_file() == from) else { continue };
+            match self.replace(&stored, &pointer.moved_to(cwd, to)?) {
+                Ok(PointerChange::Done) => followed.push(stored.terminal.clone()),
+                Ok(PointerChange::GivenUp) => {}
+                Err(error) => tracing::warn!(%error, "a terminal's pointer does not follow its session"),
+            }
+        }
+        Ok(followed)
+    }
+
     /// Replaces a pointer only if it still is what it was. It is read again immediately before the replacement; what another
     /// program writes in the instant between the two is lost, as it would be had it written an instant earlier.
     pub fn replace(&self, seen: &StoredPointer, pointer: &Pointer) -> Result<PointerChange> {

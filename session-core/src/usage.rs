@@ -20,6 +20,17 @@ pub struct Usage {
     pub cost: f64,
 }
 
+impl std::ops::AddAssign for Usage {
+    fn add_assign(&mut self, other: Self) {
+        self.input += other.input;
+        self.output += other.output;
+        self.cache_read += other.cache_read;
+        self.cache_write += other.cache_write;
+        self.premium_requests += other.premium_requests;
+        self.cost += other.cost;
+    }
+}
+
 /// Whether what should be a number was one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum UsageShape {
@@ -28,6 +39,13 @@ pub(crate) enum UsageShape {
 }
 
 impl Usage {
+    /// What one message used; nothing for messages that use nothing.
+    pub fn of(message: Message<'_>) -> Self {
+        let mut usage = Self::default();
+        usage.add_message(message);
+        usage
+    }
+
     /// Adds what one message used. A number that is missing counts as 0; one that is no number counts as 0 and makes the
     /// shape malformed `[L8a]`.
     pub(crate) fn add_message(&mut self, message: Message<'_>) -> UsageShape {

@@ -15,6 +15,8 @@ pub(crate) enum Exit {
     NotFound,
     /// Another watcher works on this agent directory.
     AlreadyRunning,
+    /// It was not done: another process writes the session, or nobody said yes.
+    Refused,
 }
 
 impl Exit {
@@ -25,7 +27,8 @@ Exit codes:
   1  failed; the message says why
   2  the command line or the settings file can't be understood
   3  what was asked for is not there: no such session, no running watcher
-  4  another watcher works on this agent directory";
+  4  another watcher works on this agent directory
+  5  not done: another process writes the session, or it was not confirmed";
 
     /// The number.
     pub(crate) fn code(self) -> u8 {
@@ -35,6 +38,7 @@ Exit codes:
             Self::Usage => 2,
             Self::NotFound => 3,
             Self::AlreadyRunning => 4,
+            Self::Refused => 5,
         }
     }
 }

@@ -174,6 +174,11 @@ impl AgentDir {
         self.root.join(".session-catalog")
     }
 
+    /// Deleted sessions that can come back, ours alone and private ([`Trash`](crate::Trash)).
+    pub fn trash(&self) -> PathBuf {
+        self.root.join(".session-trash")
+    }
+
     /// The lock file of a session: in a private directory of ours, named for the session id `[W6]`.
     ///
     /// An id that is no plain name is named by its digest, so that no id leaves the directory.

@@ -17,3 +17,4 @@ mod reader;
 mod reading;
 mod storage;
 mod terminal;
+mod trash;

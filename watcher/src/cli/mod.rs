@@ -1,16 +1,30 @@
 //! The command line: definitions here, one file a command beside it, and all printing in `output`.
 
+mod busy;
+mod completions;
+mod confirm;
+mod continue_cmd;
 mod detach;
+mod file_out;
 mod following;
+mod grid;
 mod history;
+mod man;
+mod named;
 mod output;
+mod pager;
+mod pointers;
 mod run;
 mod service;
 mod sessions;
 mod settings;
 mod status;
+mod surroundings;
 mod sync;
+mod terminals;
+mod text;
 mod times;
+mod transcript;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,6 +43,8 @@ Examples:
   watcher sync                      read what is there once, then leave
   watcher history search login fix  find a prompt that was typed once
   watcher sessions list             the sessions of this directory
+  watcher sessions show 15c0        what was said in one of them
+  watcher continue                  which session this terminal would go on with
   watcher status                    whether a watcher runs, and how it is
 
 `watcher COMMAND --help` shows more.";
@@ -110,6 +126,11 @@ enum Command {
     Service(service::Service),
     Settings(settings::ShowSettings),
     Detach(detach::Detach),
+    Continue(continue_cmd::Continue),
+    #[command(subcommand)]
+    Pointers(pointers::PointersOf),
+    Completions(completions::Completions),
+    Man(man::Man),
 }
 
 /// What a command works with.
@@ -121,6 +142,8 @@ struct Context {
 
 /// Reads the command line and runs one command.
 pub(crate) fn main() -> ExitCode {
+    // A shell that asks for completions gets them here, and nothing else happens.
+    clap_complete::CompleteEnv::with_factory(definition).var(completions::VARIABLE).complete();
     let parsed = definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
@@ -134,10 +157,10 @@ pub(crate) fn main() -> ExitCode {
     let environment = Environment::from_process();
     let out = Output::new(form, &environment);
     let mut context = Context { common: cli.common, environment, out };
-    let result = cli.command.run(&mut context).and_then(|exit| {
-        context.out.finish()?;
-        Ok(exit)
-    });
+    let result = cli.command.run(&mut context);
+    // Also after a failure: what was said before it is said, and a pager is waited for.
+    let finished = context.out.finish();
+    let result = result.and_then(|exit| finished.map(|()| exit));
     let exit = match result {
         Ok(exit) => exit,
         Err(error) if output::is_broken_pipe(&error) => Exit::Done,
@@ -166,6 +189,10 @@ impl Command {
             Self::Service(service) => service.run(context),
             Self::Settings(_) => settings::ShowSettings::run(context),
             Self::Detach(_) => detach::Detach::run(context),
+            Self::Continue(command) => command.run(context),
+            Self::Pointers(pointers) => pointers.run(context),
+            Self::Completions(command) => command.run(context),
+            Self::Man(man) => man.run(context),
         }
     }
 }

@@ -4,21 +4,24 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the place that prints")]
 
 use std::borrow::Cow;
-use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
+use std::io::{self, BufWriter, IsTerminal, Write};
+use std::process::Child;
 use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
 use session_core::Environment;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
+use super::grid::Grid;
+use super::pager;
+use super::text;
 use crate::exit::Exit;
 
 /// The envelope's version; see the long help.
 pub(crate) const SCHEMA: &str = "watcher/1";
 /// The width of a table that goes to no terminal.
-const UNBOUNDED: usize = usize::MAX;
+pub(super) const UNBOUNDED: usize = usize::MAX;
 
 /// Who reads what is printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,12 +36,20 @@ pub(crate) enum Tone {
     Plain,
     Strong,
     Faint,
+    /// What a person said, or what is theirs.
+    Person,
+    /// What should catch the eye: labels, the leaf.
+    Mark,
+    /// What went wrong.
+    Bad,
 }
 
 /// Where a command's answer goes.
 pub(crate) struct Output {
     form: Form,
-    out: BufWriter<Stdout>,
+    out: BufWriter<Box<dyn Write>>,
+    pager: Option<Child>,
+    is_terminal: bool,
     colors: bool,
     width: usize,
 }
@@ -53,16 +64,37 @@ struct Envelope<'a, T: Serialize> {
 impl Output {
     pub(crate) fn new(form: Form, environment: &Environment) -> Self {
         let stdout = io::stdout();
-        let terminal = stdout.is_terminal();
-        let colors = terminal
+        let is_terminal = stdout.is_terminal();
+        let colors = is_terminal
             && environment.variable("NO_COLOR").is_none()
             && environment.variable("TERM") != Some("dumb".as_ref());
-        let width = if terminal {
-            rustix::termios::tcgetwinsize(&stdout).map_or(80, |size| usize::from(size.ws_col).max(20))
-        } else {
-            UNBOUNDED
+        // `COLUMNS` is how a caller says what it will show the answer in; a shell keeps its own to itself.
+        let said = environment.variable("COLUMNS").and_then(|columns| columns.to_str()?.parse::<usize>().ok());
+        let width = match said {
+            Some(columns) => columns.max(20),
+            None if is_terminal => {
+                rustix::termios::tcgetwinsize(&stdout).map_or(80, |size| usize::from(size.ws_col).max(20))
+            }
+            None => UNBOUNDED,
         };
-        Self { form, out: BufWriter::new(stdout), colors, width }
+        Self { form, out: BufWriter::new(Box::new(stdout)), pager: None, is_terminal, colors, width }
+    }
+
+    /// Sends what follows through a pager, when a person reads text at a terminal. Without a pager that starts it is printed
+    /// as it is.
+    pub(crate) fn page(&mut self, environment: &Environment) {
+        if self.is_terminal
+            && !self.is_json()
+            && let Some((child, input)) = pager::start(environment)
+        {
+            self.out = BufWriter::new(Box::new(input));
+            self.pager = Some(child);
+        }
+    }
+
+    /// Columns that text may take; none when it goes to no terminal.
+    pub(crate) fn columns(&self) -> Option<usize> {
+        (self.width != UNBOUNDED).then_some(self.width)
     }
 
     pub(crate) fn is_json(&self) -> bool {
@@ -72,8 +104,7 @@ impl Output {
     /// One JSON object in its envelope. Does nothing when text is wanted.
     pub(crate) fn json(&mut self, kind: &str, data: impl Serialize) -> Result<()> {
         if self.is_json() {
-            serde_json::to_writer(&mut self.out, &Envelope { schema: SCHEMA, kind, data }).map_err(io::Error::from)?;
-            self.out.write_all(b"\n")?;
+            self.out.write_all(&envelope(kind, data)?)?;
         }
         Ok(())
     }
@@ -92,31 +123,67 @@ impl Output {
         Ok(())
     }
 
+    /// A line of pieces, each in its tone.
+    pub(crate) fn pieces(&mut self, pieces: &[(Tone, &str)]) -> Result<()> {
+        if !self.is_json() {
+            let line: String = pieces.iter().map(|(tone, text)| paint(self.colors, *tone, &clean(text))).collect();
+            writeln!(self.out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// Text of several lines, indented and wrapped to the terminal.
+    pub(crate) fn paragraph(&mut self, tone: Tone, indent: usize, text: &str) -> Result<()> {
+        let room = self.columns().map_or(UNBOUNDED, |width| width.saturating_sub(indent).max(20));
+        for line in text.lines() {
+            // Tabs stand for an indentation here, not for a control character.
+            let line = clean(line.trim_end_matches('\r')).into_owned();
+            for part in text::wrap(&line, room) {
+                self.pieces(&[(Tone::Plain, &" ".repeat(indent)), (tone, part)])?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Rows in columns under their titles, as many of them as the terminal is wide for.
+    pub(crate) fn grid(&mut self, grid: &Grid) -> Result<()> {
+        if self.is_json() {
+            return Ok(());
+        }
+        for (n, line) in grid.lines(self.columns()).into_iter().enumerate() {
+            let last = line.len().saturating_sub(1);
+            let tone = |column: usize| match (n, column) {
+                (0, _) => Tone::Faint,
+                (_, column) if column == last => Tone::Plain,
+                _ => Tone::Faint,
+            };
+            let pieces: Vec<(Tone, &str)> =
+                line.iter().enumerate().map(|(column, cell)| (tone(column), cell.as_str())).collect();
+            self.pieces(&pieces)?;
+        }
+        Ok(())
+    }
+
+    /// Bytes as they are: what another program is to read. Not cleaned, so never for a person.
+    pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<()> {
+        Ok(self.out.write_all(bytes)?)
+    }
+
     /// Text of several lines, its line ends kept.
     pub(crate) fn text(&mut self, text: &str) -> Result<()> {
         text.lines().try_for_each(|line| self.line(line))
     }
 
-    /// Rows in columns; the last column takes what room is left. Does nothing when JSON is wanted.
-    pub(crate) fn table(&mut self, rows: &[Vec<String>]) -> Result<()> {
-        if self.is_json() {
-            return Ok(());
-        }
-        let (colors, width) = (self.colors, self.width);
-        for line in layout(rows, width) {
-            let mut text = String::new();
-            for (column, cell) in line.iter().enumerate() {
-                let tone = if column + 1 == line.len() { Tone::Plain } else { Tone::Faint };
-                text.push_str(&paint(colors, tone, cell));
-            }
-            writeln!(self.out, "{}", text.trim_end())?;
-        }
-        Ok(())
-    }
-
     /// Hands everything to whoever reads.
     pub(crate) fn finish(&mut self) -> Result<()> {
-        Ok(self.out.flush()?)
+        let flushed = self.out.flush();
+        if let Some(mut pager) = self.pager.take() {
+            // The pager sees the end only when its input is closed.
+            self.out = BufWriter::new(Box::new(io::stdout()));
+            // How a pager ended is between it and its reader.
+            let _ = pager.wait();
+        }
+        Ok(flushed?)
     }
 
     /// Why the command failed.
@@ -133,9 +200,22 @@ impl Output {
     }
 }
 
+/// Data in its envelope, with a line end.
+pub(super) fn envelope(kind: &str, data: impl Serialize) -> Result<Vec<u8>> {
+    let mut bytes = serde_json::to_vec(&Envelope { schema: SCHEMA, kind, data })?;
+    bytes.push(b'\n');
+    Ok(bytes)
+}
+
 /// A remark beside the answer, on standard error.
 pub(crate) fn remark(text: &str) {
     let _ = writeln!(io::stderr(), "{}", clean(text));
+}
+
+/// Asks for an answer, on standard error.
+pub(super) fn question(text: &str) {
+    let _ = write!(io::stderr(), "{}", clean(text));
+    let _ = io::stderr().flush();
 }
 
 /// Does `work`; when it takes longer than a second and standard error is a terminal, a line there says how far it is.
@@ -183,43 +263,13 @@ pub(crate) fn clean(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// The beginning of a text that fits `width` columns, with an ellipsis when something is missing.
-fn fit(text: &str, width: usize) -> Cow<'_, str> {
-    if text.width() <= width {
-        return Cow::Borrowed(text);
-    }
-    let mut used = 0;
-    let mut fitting = String::new();
-    for c in text.chars() {
-        used += c.width().unwrap_or(0);
-        if used >= width {
-            break;
-        }
-        fitting.push(c);
-    }
-    fitting.push('…');
-    Cow::Owned(fitting)
-}
-
-fn layout(rows: &[Vec<String>], width: usize) -> Vec<Vec<String>> {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let rows: Vec<Vec<Cow<'_, str>>> = rows.iter().map(|row| row.iter().map(|cell| clean(cell)).collect()).collect();
-    let widest =
-        |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width()).max().unwrap_or(0);
-    let widths: Vec<usize> = (0..columns.saturating_sub(1)).map(widest).collect();
-    let before: usize = widths.iter().map(|width| width + 2).sum();
-    let room = width.saturating_sub(before).max(10);
-    let cell = |column: usize, cell: &str| match widths.get(column) {
-        Some(width) => format!("{cell}{}  ", " ".repeat(width - cell.width())),
-        None => fit(cell, room).into_owned(),
-    };
-    rows.iter().map(|row| row.iter().enumerate().map(|(column, text)| cell(column, text)).collect()).collect()
-}
-
 fn paint(colors: bool, tone: Tone, text: &str) -> String {
     match tone {
         Tone::Strong if colors => format!("\x1b[1m{text}\x1b[0m"),
         Tone::Faint if colors => format!("\x1b[2m{text}\x1b[0m"),
+        Tone::Person if colors => format!("\x1b[1;32m{text}\x1b[0m"),
+        Tone::Mark if colors => format!("\x1b[33m{text}\x1b[0m"),
+        Tone::Bad if colors => format!("\x1b[31m{text}\x1b[0m"),
         _ => text.to_owned(),
     }
 }
@@ -232,14 +282,5 @@ mod tests {
     fn a_terminal_obeys_nobody_s_text() {
         assert_eq!(clean("plain é 漢"), "plain é 漢");
         assert_eq!(clean("a\x1b[31mb\u{9b}c\u{202e}d\ne\tf\0"), "a\u{fffd}[31mb\u{fffd}c\u{fffd}d e f\u{fffd}");
-    }
-
-    #[test]
-    fn tables_fit_the_terminal() {
-        let rows = vec![vec!["1".to_owned(), "漢漢漢漢漢漢漢漢".to_owned()], vec!["22".to_owned(), "x".to_owned()]];
-        let lines: Vec<String> = layout(&rows, 14).iter().map(|line| line.concat()).collect();
-        assert_eq!(lines, ["1   漢漢漢漢…", "22  x"]);
-        assert!(lines.iter().all(|line| line.width() <= 14));
-        assert_eq!(layout(&rows, UNBOUNDED)[0].concat(), "1   漢漢漢漢漢漢漢漢");
     }
 }

@@ -1,0 +1,131 @@
+//! What a shell completes: commands and options by themselves, session ids and names, terminals and the trash live.
+//!
+//! A shell asks with `COMPLETE=SHELL watcher -- WORDS`; what it needs for that, `watcher completions SHELL` prints. Asking
+//! never fails and never writes: where nothing can be found out, nothing is proposed.
+
+use std::ffi::OsStr;
+use std::io::Write;
+
+use anyhow::{Context as _, Result};
+use clap::{Args, ValueEnum};
+use clap_complete::env::Shells;
+use clap_complete::{ArgValueCompleter, CompletionCandidate};
+use session_core::storage::FileSessionStorage;
+use session_core::{Catalog, Environment, ListDepth, Pointers, Session, SystemClock, Trash};
+
+use super::{Context, text};
+use crate::agents::{self, Selection};
+use crate::exit::Exit;
+
+/// How shells ask.
+pub(super) const VARIABLE: &str = "COMPLETE";
+/// More than anybody chooses from.
+const MOST: usize = 100;
+/// How much of a session's name stands beside its id.
+const NAME: usize = 60;
+
+/// Print what a shell needs to complete commands, session ids and names
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher completions bash > ~/.local/share/bash-completion/completions/watcher
+  watcher completions zsh  > ~/.zfunc/_watcher
+  watcher completions fish > ~/.config/fish/completions/watcher.fish
+
+`make install` does this.")]
+pub(crate) struct Completions {
+    shell: Shell,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Shell {
+    Bash,
+    Elvish,
+    Fish,
+    Powershell,
+    Zsh,
+}
+
+impl Completions {
+    pub(crate) fn run(self, context: &mut Context) -> Result<Exit> {
+        let name = self.shell.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
+        let shells = Shells::builtins();
+        let shell = shells.completer(&name).with_context(|| format!("no completions for {name}"))?;
+        let mut script = Vec::new();
+        shell.write_registration(VARIABLE, "watcher", "watcher", "watcher", &mut script)?;
+        script.flush()?;
+        context.out.raw(&script)?;
+        Ok(Exit::Done)
+    }
+}
+
+/// Session ids that begin so; else names that hold it.
+pub(super) fn sessions() -> ArgValueCompleter {
+    ArgValueCompleter::new(|begin: &OsStr| propose(begin, session_names))
+}
+
+/// Terminals that have pointers.
+pub(super) fn terminals() -> ArgValueCompleter {
+    ArgValueCompleter::new(|begin: &OsStr| propose(begin, terminal_names))
+}
+
+/// Sessions in the trash.
+pub(super) fn trashed() -> ArgValueCompleter {
+    ArgValueCompleter::new(|begin: &OsStr| propose(begin, trashed_names))
+}
+
+/// Something that can be completed, and what it is.
+type Proposal = (String, String);
+
+fn propose(begin: &OsStr, all: fn(&Environment) -> Option<Vec<Proposal>>) -> Vec<CompletionCandidate> {
+    // The words before are not handed over, so it is the default agent directory, or the environment's.
+    let (Some(begin), Some(all)) = (begin.to_str(), all(&Environment::from_process())) else { return Vec::new() };
+    let begin = begin.to_lowercase();
+    let fitting = all.into_iter().filter_map(|(id, name)| {
+        if id.to_lowercase().starts_with(&begin) {
+            return Some(CompletionCandidate::new(id).help(Some(name.into())));
+        }
+        let by_name = !begin.is_empty() && name.to_lowercase().starts_with(&begin);
+        by_name.then(|| CompletionCandidate::new(name).help(Some(id.into())))
+    });
+    fitting.take(MOST).collect()
+}
+
+fn session_names(environment: &Environment) -> Option<Vec<Proposal>> {
+    let agent = agents::resolve_one(&Selection::default(), environment).ok()?;
+    let catalog = Catalog::new(agent, environment.clone()).with_depth(ListDepth::Name);
+    let mut listing = catalog.list(None, None).ok()?;
+    if listing.sessions.is_empty() {
+        listing = catalog.list_all().ok()?;
+    }
+    Some(listing.sessions.iter().map(|session| proposal(session.id().as_str(), &session.name())).collect())
+}
+
+fn terminal_names(environment: &Environment) -> Option<Vec<Proposal>> {
+    let agent = agents::resolve_one(&Selection::default(), environment).ok()?;
+    let storage = FileSessionStorage::new();
+    let pointers = Pointers::new(&storage, agent.terminal_sessions()).list().ok()?;
+    let proposal = |stored: session_core::StoredPointer| {
+        let cwd = stored.pointer().map(|pointer| pointer.cwd().display().to_string()).unwrap_or_default();
+        proposal(stored.terminal().as_str(), &cwd)
+    };
+    Some(pointers.into_iter().flatten().map(proposal).collect())
+}
+
+fn trashed_names(environment: &Environment) -> Option<Vec<Proposal>> {
+    let agent = agents::resolve_one(&Selection::default(), environment).ok()?;
+    let trash = Trash::of(std::sync::Arc::new(FileSessionStorage::new()), &agent, std::sync::Arc::new(SystemClock));
+    let items = trash.list().ok()?.into_iter().flatten();
+    let proposal = |item: session_core::Trashed| {
+        let session = Session::read(item.file()).ok()?;
+        let name = super::named::called(&session).ok()?;
+        Some(proposal(session.header()?.id().as_str(), &name))
+    };
+    Some(items.filter_map(proposal).collect())
+}
+
+/// Cleaned: a shell prints it into a terminal.
+fn proposal(id: &str, name: &str) -> Proposal {
+    let clean = |text: &str| super::output::clean(text).into_owned();
+    (clean(id), text::fit(&clean(name), NAME).into_owned())
+}

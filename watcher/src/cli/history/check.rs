@@ -1,0 +1,102 @@
+//! `watcher history check`: whether the database is well. Writes nothing, unless it is told to mend the index.
+
+use anyhow::Result;
+use clap::Args;
+use history::{ErrorKind, OpenOptions};
+use serde::Serialize;
+
+use super::open;
+use crate::cli::Context;
+use crate::cli::confirm::Confirm;
+use crate::cli::output::{Tone, remark};
+use crate::cli::text::plural;
+use crate::exit::{Exit, Refusal};
+
+/// Check the database and its full-text index
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher history check
+  watcher history check --repair        builds a broken index anew
+
+The check runs on a private copy, so it keeps nobody from writing. Leaves with code 1 when something is wrong.")]
+pub(crate) struct Check {
+    /// Build the full-text index anew when it is what is wrong
+    #[arg(long)]
+    repair: bool,
+    #[command(flatten)]
+    confirm: Confirm,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    well: bool,
+    file: Vec<String>,
+    index: Option<String>,
+    repaired: bool,
+}
+
+impl Check {
+    pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
+        let checked = match open::for_reading(context) {
+            Ok(None) => return Ok(Exit::NotFound),
+            Ok(Some(store)) => store.check().map_err(anyhow::Error::from),
+            Err(error) => Err(error),
+        };
+        let mut health = match checked {
+            Ok(health) => health,
+            Err(error) if self.repair && is_corrupt(&error) => return self.rebuild(context, &error),
+            Err(error) => return Err(error),
+        };
+        let mut repaired = false;
+        if self.repair && health.index.is_some() {
+            self.confirm.ask("Build the full-text index anew")?;
+            let store = open::for_writing(context)?;
+            health = store.repair().wait()?;
+            open::tell(&store);
+            store.close()?;
+            repaired = true;
+        }
+        for problem in &health.file {
+            context.out.toned(Tone::Bad, &format!("file: {problem}"))?;
+        }
+        if let Some(problem) = &health.index {
+            context.out.toned(Tone::Bad, &format!("index: {problem}"))?;
+            context.out.line("`watcher history check --repair` builds the index anew")?;
+        }
+        if !health.file.is_empty() {
+            context
+                .out
+                .line("`watcher history check --repair` moves the file aside and saves what is readable in it")?;
+        }
+        if health.is_well() {
+            context.out.line(if repaired { "the index was built anew; all is well" } else { "all is well" })?;
+        }
+        let well = health.is_well();
+        context.out.json("history.check", Shown { well, file: health.file, index: health.index, repaired })?;
+        Ok(if well { Exit::Done } else { Exit::Failed })
+    }
+
+    /// Moves a corrupt database aside and saves what is readable in it `[H5]`. The prompts of session files come with the
+    /// next `sync`, which finds no record of having read them.
+    fn rebuild(self, context: &mut Context, error: &anyhow::Error) -> Result<Exit> {
+        let path = context.agent()?.history_db();
+        remark(&format!("{error:#}"));
+        self.confirm.ask("Move the corrupt file aside and save what is readable in it")?;
+        let Some(rebuilt) = OpenOptions::new().rebuild_if_corrupt(&path, |_| Ok(()))? else {
+            return Err(Refusal::new(Exit::Failed, "the file can be read now; nothing was done").into());
+        };
+        context.out.line(&format!(
+            "{} saved; the corrupt file is {}",
+            plural(rebuilt.salvaged(), "prompt"),
+            rebuilt.aside().display()
+        ))?;
+        context.out.line("`watcher sync` adds what the session files hold")?;
+        context.out.json("history.check", Shown { well: true, file: Vec::new(), index: None, repaired: true })?;
+        Ok(Exit::Done)
+    }
+}
+
+fn is_corrupt(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<history::Error>().is_some_and(|error| error.kind() == ErrorKind::Corrupt)
+}

@@ -1,0 +1,51 @@
+//! `watcher history export`: prompts as JSON lines that `import` reads. The history is only read.
+
+use std::path::PathBuf;
+
+use anyhow::Result;
+use clap::Args;
+use history::Selection;
+
+use super::choice::Where;
+use super::open;
+use crate::cli::{Context, file_out};
+use crate::exit::Exit;
+
+/// Prompts as JSON lines, oldest first
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher history export > prompts.jsonl
+  watcher history export --below ~/work --since 30d -o work.jsonl
+  watcher history export --matching TODO
+
+Each line has `prompt` and `created_at` (seconds since 1970), and where known `cwd`, `session`, `use_count`.")]
+pub(crate) struct Export {
+    /// Only prompts in which this regular expression is found
+    #[arg(long, value_name = "REGEX")]
+    matching: Option<String>,
+    #[command(flatten)]
+    place: Where,
+    /// Into a new file [default: standard output]
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+impl Export {
+    pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
+        let selection = Selection::all().scope(self.place.scope(context)?);
+        let selection = match &self.matching {
+            Some(pattern) => selection.matching(pattern)?,
+            None => selection,
+        };
+        let mut bytes = Vec::new();
+        if let Some(store) = open::for_reading(context)? {
+            store.export(&selection, &mut bytes)?;
+        }
+        match &self.output {
+            Some(file) => file_out::create(&context.environment.cwd()?.join(file), &bytes)?,
+            None => context.out.raw(&bytes)?,
+        }
+        Ok(Exit::Done)
+    }
+}

@@ -1,0 +1,47 @@
+//! `watcher history search`: the prompts that hold some words. Writes nothing.
+
+use anyhow::Result;
+use clap::Args;
+use history::{Order, Page, SearchOptions};
+
+use super::choice::Which;
+use super::{open, rows};
+use crate::cli::Context;
+use crate::cli::output::remark;
+use crate::exit::Exit;
+
+/// The prompts that hold every word, newest first
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher history search login fix     both words, in any order, as beginnings of words
+  watcher history search Form.tsx      words joined by punctuation stand next to each other
+  watcher history search --cwd . test  only what was typed in this directory
+  watcher history search --best migrate database
+
+Whatever the query holds is text: quotes, stars and dashes mean themselves. Put `--` before words that begin with a dash.")]
+pub(crate) struct Search {
+    /// Words to look for
+    #[arg(required = true, value_name = "WORDS")]
+    words: Vec<String>,
+    /// What fits best first, not what is newest
+    #[arg(long)]
+    best: bool,
+    #[command(flatten)]
+    which: Which,
+}
+
+impl Search {
+    pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
+        let options = SearchOptions::new(self.which.limit).scope(self.which.place.scope(context)?);
+        let options = if self.best { options.order(Order::Relevance) } else { options };
+        let page = match open::for_reading(context)? {
+            Some(store) => Some(store.search(&self.words.join(" "), &options)?),
+            None => None,
+        };
+        if page.as_ref().is_some_and(Page::stopped_early) {
+            remark("older prompts were not looked through for words inside words");
+        }
+        rows::answer(context, "history.search", page.as_ref().map_or(&[], |page| page.entries()))
+    }
+}

@@ -1,0 +1,71 @@
+//! `watcher sessions delete`: sessions go to a trash in the agent directory, artifacts and all, and can come back.
+
+use anyhow::Result;
+use clap::Args;
+use serde::Serialize;
+use session_core::Session;
+
+use crate::cli::busy::Force;
+use crate::cli::confirm::Confirm;
+use crate::cli::text::plural;
+use crate::cli::{Context, completions, named};
+use crate::exit::{Exit, Refusal};
+
+/// Move sessions to the trash, with their artifacts
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher sessions delete 15c0
+  watcher sessions delete 15c0 15c1 --yes
+  watcher sessions restore 15c0         takes it back
+  watcher sessions empty                deletes what is in the trash for good
+
+The prompts of a deleted session stay in the history; `watcher history delete --session ID` takes those away.")]
+pub(crate) struct Delete {
+    /// The sessions: ids or beginnings of them, files, or names
+    #[arg(required = true, value_name = "SESSION", add = completions::sessions())]
+    sessions: Vec<String>,
+    #[command(flatten)]
+    confirm: Confirm,
+    #[command(flatten)]
+    force: Force,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    path: String,
+    name: String,
+    trash: String,
+}
+
+impl Delete {
+    pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
+        let mut files = Vec::new();
+        for wanted in &self.sessions {
+            let file = named::find(context, wanted)?;
+            let session = Session::read(&file)?;
+            // `delete` is no `rm`: only a session goes, or what lies among sessions.
+            if session.header().is_none() && !file.starts_with(context.agent()?.sessions()) {
+                return Err(Refusal::new(Exit::Refused, format!("{}: this is no session", file.display())).into());
+            }
+            let name = named::called(&session)?;
+            self.force.check(context, &file)?;
+            files.push((file, name));
+        }
+        files.dedup_by(|a, b| a.0 == b.0);
+        for (file, name) in &files {
+            context.out.line(&format!("{name}  {}", file.display()))?;
+        }
+        context.out.finish()?;
+        self.confirm.ask(&format!("Move {} to the trash", plural(files.len(), "session")))?;
+        let trash = context.trash()?;
+        let mut shown = Vec::new();
+        for (file, name) in files {
+            let item = trash.put(&file)?;
+            shown.push(Shown { path: file.display().to_string(), name, trash: item.name() });
+        }
+        context.out.line(&format!("{} in the trash", plural(shown.len(), "session")))?;
+        context.out.json("sessions.delete", shown)?;
+        Ok(Exit::Done)
+    }
+}

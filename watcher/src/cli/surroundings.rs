@@ -1,0 +1,89 @@
+//! What commands ask of their surroundings: the agent directory, its catalog, the working directory, the terminal, the time.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use session_core::storage::{FileSessionStorage, SessionStorage};
+use session_core::{
+    AgentDir, Catalog, Clock, Environment, Host, ManualClock, SystemClock, TerminalId, Timestamp, Trash, stdin_terminal,
+};
+
+use super::Context;
+use crate::agents;
+
+/// Pins the time, so that what is shown today is shown tomorrow: transcripts, documentation, tests.
+const NOW: &str = "WATCHER_NOW";
+
+impl Context {
+    /// The one agent directory that the command is about.
+    pub(super) fn agent(&self) -> Result<AgentDir> {
+        agents::resolve_one(&self.common.selection(), &self.environment)
+    }
+
+    /// Its sessions. Reads; never writes its cache.
+    pub(super) fn catalog(&self) -> Result<Catalog> {
+        Ok(Catalog::new(self.agent()?, self.environment.clone()))
+    }
+
+    /// What session managers of ours work with. They have no terminal: no command makes a session this terminal's own.
+    pub(super) fn host(&self) -> Result<Host> {
+        Ok(Host::new(self.agent()?, self.environment.clone()).with_clock(self.clock()?))
+    }
+
+    /// The sessions that were deleted.
+    pub(super) fn trash(&self) -> Result<Trash> {
+        Ok(Trash::of(self.storage(), &self.agent()?, self.clock()?))
+    }
+
+    pub(super) fn storage(&self) -> Arc<dyn SessionStorage> {
+        Arc::new(FileSessionStorage::new())
+    }
+
+    /// The working directory that is meant: what was said, else this process's.
+    pub(super) fn directory(&self, said: Option<&Path>) -> Result<PathBuf> {
+        let here = self.environment.cwd()?;
+        Ok(said.map_or_else(|| here.to_owned(), |said| tidy(&here.join(said))))
+    }
+
+    /// The terminal that this process has.
+    pub(super) fn terminal(&self) -> Option<TerminalId> {
+        TerminalId::detect(stdin_terminal().as_deref(), &self.environment)
+    }
+
+    fn clock(&self) -> Result<Arc<dyn Clock>> {
+        Ok(match pinned(&self.environment)? {
+            Some(time) => Arc::new(ManualClock::at(time)),
+            None => Arc::new(SystemClock),
+        })
+    }
+
+    /// Whether the time was handed in.
+    pub(super) fn time_is_pinned(&self) -> bool {
+        matches!(pinned(&self.environment), Ok(Some(_)))
+    }
+
+    pub(super) fn now(&self) -> Result<Timestamp> {
+        Ok(self.clock()?.now())
+    }
+
+    /// A path as people write it: the home as `~`.
+    pub(super) fn homely(&self, path: &Path) -> String {
+        match self.environment.home().and_then(|home| path.strip_prefix(home).ok()) {
+            Some(below) if below.as_os_str().is_empty() => "~".to_owned(),
+            Some(below) => format!("~/{}", below.display()),
+            None => path.display().to_string(),
+        }
+    }
+}
+
+fn pinned(environment: &Environment) -> Result<Option<Timestamp>> {
+    let Some(text) = environment.variable(NOW) else { return Ok(None) };
+    let time = text.to_str().and_then(Timestamp::parse);
+    Ok(Some(time.with_context(|| format!("{NOW} is no time like 2026-01-05T09:30:00Z: {}", text.display()))?))
+}
+
+/// The path without `.` and a trailing slash; `..` stays, since what it leads to only the file system knows.
+fn tidy(path: &Path) -> PathBuf {
+    path.components().filter(|part| !matches!(part, std::path::Component::CurDir)).collect()
+}
