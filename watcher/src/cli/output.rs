@@ -196,7 +196,7 @@ impl Output {
         let message = format!("{error:#}");
         let failure = Failure { message: message.clone(), exit: exit.code() };
         let _ = self.json("error", failure).and_then(|()| self.finish());
-        let _ = writeln!(io::stderr(), "watcher: {}", clean(&message));
+        remark(&format!("watcher: {message}"));
     }
 }
 
@@ -209,7 +209,9 @@ pub(super) fn envelope(kind: &str, data: impl Serialize) -> Result<Vec<u8>> {
 
 /// A remark beside the answer, on standard error.
 pub(crate) fn remark(text: &str) {
-    let _ = writeln!(io::stderr(), "{}", clean(text));
+    for line in text.lines() {
+        let _ = writeln!(io::stderr(), "{}", clean(line));
+    }
 }
 
 /// Asks for an answer, on standard error.

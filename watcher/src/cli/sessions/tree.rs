@@ -115,12 +115,8 @@ fn nodes(session: &Session, every: bool) -> Result<Vec<Node>> {
         let above = place.parent.and_then(|parent| shown_at[parent]);
         let is_leaf = leaf == Some(place.entry);
         let label = labels.get(entry.id()).cloned();
-        let said = said(entry)?;
-        let matters = every
-            || is_leaf
-            || label.is_some()
-            || children[position] > 1
-            || children[position] == 0 && !path.contains(&place.entry);
+        let said = said(entry, every)?;
+        let matters = every || is_leaf || label.is_some() || children[position] > 1;
         let Some((role, text)) = said.or_else(|| matters.then(|| (None, String::new()))) else {
             if let Some(above) = above {
                 nodes[above].hidden += 1;
@@ -186,8 +182,9 @@ fn narrowed(prefix: &str, columns: usize) -> String {
     std::iter::once('…').chain(prefix.chars().skip(len - room + 1)).collect()
 }
 
-/// The role and the beginning of what an entry says; none for what only stands beside the conversation.
-fn said(entry: Entry<'_>) -> Result<Option<(Option<String>, String)>> {
+/// The role and the beginning of what an entry says; none for what only stands beside the conversation, unless `every` entry
+/// is wanted.
+fn said(entry: Entry<'_>, every: bool) -> Result<Option<(Option<String>, String)>> {
     let is_said = matches!(
         entry.kind(),
         EntryKind::Message
@@ -196,18 +193,19 @@ fn said(entry: Entry<'_>) -> Result<Option<(Option<String>, String)>> {
             | EntryKind::CustomMessage
             | EntryKind::ResetBoundary
     );
-    if !is_said {
+    if !is_said && !every {
         return Ok(None);
     }
     let Some(json) = payload(entry)? else { return Ok(None) };
     let Some(turn) = turn(entry, json.view()) else { return Ok(None) };
     let is_message = entry.kind() == EntryKind::Message;
-    if is_message && turn.role == "toolResult" {
+    if is_message && turn.role == "toolResult" && !every {
         return Ok(None);
     }
     let text = turn.parts.iter().find_map(|part| match part {
         Part::Text { text } => Some(first_line(text).to_owned()),
         Part::Note { text } if !is_message && turn.parts.len() == 1 => Some(text.clone()),
+        Part::Output { text, .. } => Some(first_line(text).to_owned()),
         _ => None,
     });
     let call = || {
