@@ -37,6 +37,12 @@ fuzz: ## Property tests with many more cases (FUZZ_CASES=100000)
 install: ## Install the binary, its man pages and shell completions below PREFIX (~/.local)
 	$(CARGO) build --release --locked -p watcher
 	install -Dm755 target/release/watcher "$(PREFIX)/bin/watcher"
+	target/release/watcher man "$(PREFIX)/share/man/man1"
+	mkdir -p "$(PREFIX)/share/bash-completion/completions" "$(PREFIX)/share/zsh/site-functions" \
+		"$(PREFIX)/share/fish/vendor_completions.d"
+	target/release/watcher completions bash > "$(PREFIX)/share/bash-completion/completions/watcher"
+	target/release/watcher completions zsh > "$(PREFIX)/share/zsh/site-functions/_watcher"
+	target/release/watcher completions fish > "$(PREFIX)/share/fish/vendor_completions.d/watcher.fish"
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -35,16 +35,21 @@ impl Named {
     /// # Errors
     /// When there is none, and when its file holds nothing that is a session.
     pub(super) fn read(&self, context: &Context) -> Result<Session> {
-        let path = self.file(context)?;
-        let session = Session::read(&path)?;
-        if session.header().is_none() {
-            let found = session.examine()?;
-            let first = found.list().first().map(|defect| format!("\n{defect}")).unwrap_or_default();
-            let message = format!("{}: no session header: nothing in this file is a session{first}", path.display());
-            return Err(Refusal::new(Exit::Failed, message).into());
-        }
-        Ok(session)
+        read(context, &self.session)
     }
+}
+
+/// The session that a person named, read.
+pub(super) fn read(context: &Context, wanted: &str) -> Result<Session> {
+    let path = find(context, wanted)?;
+    let session = Session::read(&path)?;
+    if session.header().is_none() {
+        let found = session.examine()?;
+        let first = found.list().first().map(|defect| format!("\n{defect}")).unwrap_or_default();
+        let message = format!("{}: no session header: nothing in this file is a session{first}", path.display());
+        return Err(Refusal::new(Exit::Failed, message).into());
+    }
+    Ok(session)
 }
 
 /// What a session is called in one line: its name, else its first prompt, else its id.

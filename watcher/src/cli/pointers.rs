@@ -32,6 +32,12 @@ pub(crate) enum PointersOf {
 
 /// All pointers, latest first
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher pointers list
+  watcher pointers list --json
+
+STATE is `good`, `fresh` (its session has not begun), `gone` (its session is not there) or `broken` (no pointer).")]
 pub(crate) struct List {}
 
 /// One terminal's pointer

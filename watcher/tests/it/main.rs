@@ -9,6 +9,10 @@
 mod daemon;
 mod exactly_once;
 mod first_cut;
+mod fixture;
+mod habits;
+mod keeping;
 mod pointers;
 mod readme;
 mod support;
+mod transcripts;

@@ -63,6 +63,8 @@ impl ContextOf {
         for message in built.messages() {
             let mut turn = of_message(message.view());
             turn.entry = message.entry().as_str().to_owned();
+            let time = || session.entry(&turn.entry)?.timestamp().map(|time| time.to_string());
+            turn.time = turn.time.clone().or_else(time);
             out.line("")?;
             heading(out, &turn)?;
             for part in &turn.parts {

@@ -109,7 +109,7 @@ impl List {
         let mut columns = vec![
             Column::left("AGE"),
             Column::left("ID"),
-            Column::left("STATUS"),
+            Column::left("STATUS").from(50),
             Column::right("MSGS").from(70),
             Column::right("COST").from(80),
             Column::right("SIZE").from(90),
@@ -159,7 +159,7 @@ pub(super) fn activity(session: &SessionInfo) -> Timestamp {
 }
 
 /// How much of each id tells the sessions apart.
-fn unique_length(sessions: &[SessionInfo]) -> usize {
+pub(super) fn unique_length(sessions: &[SessionInfo]) -> usize {
     let mut ids: Vec<&str> = sessions.iter().map(|session| session.id().as_str()).collect();
     ids.sort_unstable();
     ids.dedup();

@@ -8,6 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use session_core::ListDepth;
 
+use super::list::unique_length;
 use crate::cli::Context;
 use crate::cli::grid::{Column, Grid};
 use crate::cli::output::remark;
@@ -49,11 +50,12 @@ impl Recent {
             remark(&problem.to_string());
         }
         listing.sessions.sort_by_key(|session| Reverse(session.modified()));
+        let ids = unique_length(&listing.sessions);
         listing.sessions.truncate(self.limit);
         let now = context.now()?;
         let mut grid = Grid::new([Column::left("WRITTEN"), Column::left("ID"), Column::left("TITLE")]);
         for session in &listing.sessions {
-            let id = session.id().as_str().to_owned();
+            let id = session.id().as_str().chars().take(ids).collect();
             grid.row([session_core::time_ago(session.modified(), now), id, session.name()]);
         }
         context.out.grid(&grid)?;

@@ -94,7 +94,8 @@ impl Show {
             }
         }
         for defect in defects.list().iter().take(DEFECTS) {
-            out.paragraph(Tone::Bad, 0, &defect.to_string())?;
+            let (line, offset) = (defect.line(), defect.offset());
+            out.paragraph(Tone::Bad, 0, &format!("line {line} (byte {offset}): {}", defect.kind().meaning()))?;
         }
         let more = defects.total().saturating_sub(DEFECTS as u64);
         if more > 0 {
@@ -171,9 +172,10 @@ impl Show {
 /// Who spoke, when, and by what id it can be named.
 pub(super) fn heading(out: &mut Output, turn: &Turn) -> Result<()> {
     let tone = if turn.speaker == Speaker::Person { Tone::Person } else { Tone::Strong };
-    let time = turn.time.as_deref().map(times::local_text).unwrap_or_default();
-    let model = turn.model.as_ref().map(|model| format!("  {model}")).unwrap_or_default();
-    let faint = if turn.entry.is_empty() { String::new() } else { format!("  {time}  {}{model}", turn.entry) };
+    let time = turn.time.as_deref().map(times::local_text);
+    let entry = Some(turn.entry.clone()).filter(|entry| !entry.is_empty());
+    let faint: String =
+        [time, entry, turn.model.clone()].into_iter().flatten().map(|part| format!("  {part}")).collect();
     let label = turn.label.as_ref().map(|label| format!("  [{label}]")).unwrap_or_default();
     out.pieces(&[(tone, turn.role.as_str()), (Tone::Mark, label.as_str()), (Tone::Faint, faint.as_str())])
 }

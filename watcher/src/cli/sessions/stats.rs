@@ -1,7 +1,7 @@
 //! `watcher sessions stats`: what sessions used: tokens, cost, models, tools, by day. Writes nothing.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, anyhow};
@@ -117,7 +117,7 @@ impl Stats {
 
     fn files(&self, context: &Context) -> Result<Vec<PathBuf>> {
         if let Some(session) = &self.session {
-            return Ok(vec![named::find(context, session)?]);
+            return Ok(named::read(context, session)?.path().map(Path::to_owned).into_iter().collect());
         }
         let catalog = context.catalog()?.with_depth(ListDepth::Header);
         let cwd = context.directory(self.cwd.as_deref())?;

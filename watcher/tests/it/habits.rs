@@ -1,0 +1,194 @@
+//! Habits of a command line: closed pipes, colours, exit codes, errors, completions, becoming another command.
+
+use std::fs;
+use std::io::Read;
+use std::process::Stdio;
+
+use crate::fixture::{Fixture, Sessions};
+
+#[test]
+fn a_pipe_that_is_closed_early_is_no_failure() {
+    let fixture = Fixture::new(&[Sessions::Corpus]);
+    for words in [
+        &["sessions", "show", "d703", "--tools", "--thinking"][..],
+        &["sessions", "export", "d703"],
+        &["sessions", "context", "d703", "--json"],
+        &["sessions", "tree", "d703", "--every"],
+    ] {
+        let mut child = fixture.command(words).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut first = [0; 10];
+        child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        assert!(output.stderr.is_empty(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+#[test]
+fn answers_that_are_no_terminals_have_no_colours_and_no_pager() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    let output =
+        fixture.command(&["sessions", "show", "15c0"]).env("PAGER", "false").env("TERM", "xterm").output().unwrap();
+    assert!(output.status.success() && !output.stdout.contains(&0x1b));
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_gets_colours_unless_it_is_told_not_to() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    let on_terminal = |variables: &str| {
+        let binary = env!("CARGO_BIN_EXE_watcher");
+        let command = format!("{variables} PAGER=cat {binary} sessions show 15c0");
+        let mut script = std::process::Command::new("script");
+        script.args(["-qec", &command, "/dev/null"]).env_clear().env("HOME", fixture.home()).env("TERM", "xterm");
+        let output = script.env("PATH", "/usr/bin:/bin").env("SHELL", "/bin/sh").stdin(Stdio::null()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let colored = on_terminal("");
+    assert!(colored.contains("\u{1b}[1mLogin page\u{1b}[0m"), "{colored}");
+    for plain in [on_terminal("NO_COLOR=1"), on_terminal("TERM=dumb")] {
+        assert!(plain.contains("Login page") && !plain.contains('\u{1b}'), "{plain}");
+    }
+}
+
+#[test]
+fn failures_are_said_once_on_standard_error_with_their_code() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    for (words, code, said) in [
+        (&["sesions", "list"][..], 2, "sessions"),
+        (&["sessions", "lst"], 2, "list"),
+        (&["sessions", "show", "15c9"], 3, "did you mean"),
+        (&["sessions", "show", "15c"], 3, "15c0ffee00000001"),
+        (&["sessions", "show", "no/such/file.jsonl"], 3, "there is no such file"),
+        (&["sessions", "list", "--agent-dir", "/dev/null/x"], 1, "/dev/null/x"),
+        (&["continue", "--cwd", "/home/u/none"], 3, ""),
+        (&["history", "delete"], 2, "--matching"),
+        (&["history", "import", "/no/such/file"], 1, "/no/such/file"),
+    ] {
+        let output = fixture.output(words);
+        let stderr = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {stderr}");
+        assert!(stderr.contains(said), "{words:?}: {stderr}");
+    }
+    let error = fixture.json("error", &["sessions", "show", "15c9"]);
+    assert_eq!(error["exit"], 3);
+}
+
+#[test]
+fn input_of_any_kind_makes_no_command_panic() {
+    let fixture = Fixture::new(&[Sessions::Project, Sessions::Broken]);
+    let long = "x".repeat(5000);
+    for garbage in ["", " ", "\u{202e}", "../../..", "--", "é漢", "%s%n", "'; DROP TABLE history; --", "*", "(", &long]
+    {
+        for words in [
+            &["sessions", "show", "--", garbage][..],
+            &["sessions", "tree", "--", garbage],
+            &["sessions", "label", "15c0", "--", garbage, garbage],
+            &["sessions", "context", "15c0", "--leaf", garbage],
+            &["sessions", "stats", "--since", garbage],
+            &["sessions", "restore", "--", garbage],
+            &["history", "search", "--", garbage],
+            &["history", "export", "--matching", garbage],
+            &["pointers", "show", "--", garbage],
+            &["continue", "--terminal", garbage],
+            &["sessions", "list", "--cwd", garbage],
+        ] {
+            let output = fixture.output(words);
+            let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(matches!(output.status.code(), Some(0..=5)) && !stderr.contains("panicked"), "{words:?}: {stderr}");
+        }
+    }
+}
+
+#[test]
+fn continuing_becomes_the_command_and_writes_nothing_before() {
+    // R5
+    let fixture = Fixture::new(&[Sessions::Project]);
+    let before = fixture.picture();
+    let here = ["continue", "--cwd", "/home/u/project"];
+    let path = fixture.prints(&here).lines().next().unwrap().to_owned();
+    assert!(fs::metadata(&path).unwrap().is_file());
+    assert_eq!(
+        fixture.prints(&[&here[..], &["--exec", "echo", "-n", "a={}b", "--flag"]].concat()),
+        format!("a={path}b --flag")
+    );
+    assert_eq!(fixture.output(&[&here[..], &["--exec", "sh", "-c", "exit 9"]].concat()).status.code(), Some(9));
+    let (code, said) = fixture.fails(&[&here[..], &["--exec", "/no/such/program", "{}"]].concat());
+    assert!(code == 1 && said.contains("/no/such/program"), "{said}");
+    // Without a session the command is not begun.
+    let none = fixture.output(&["continue", "--cwd", "/home/u/none", "--exec", "echo", "begun"]);
+    assert_eq!((none.status.code(), none.stdout.as_slice()), (Some(3), &b""[..]));
+    assert!(fixture.picture() == before, "continue wrote something");
+
+    let writer = fs::OpenOptions::new().append(true).open(&path).unwrap();
+    let mut child = std::process::Command::new("sleep").arg("600").stdout(Stdio::from(writer)).spawn().unwrap();
+    let said = fixture.prints(&here);
+    let (code, refused) = fixture.fails(&[&here[..], &["--exec", "echo", "{}"]].concat());
+    let forced = fixture.prints(&[&here[..], &["--force", "--exec", "echo", "{}"]].concat());
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert!(said.contains(&format!("in use by process {} (sleep)", child.id())), "{said}");
+    assert!(code == 5 && refused.contains("--force"), "{refused}");
+    assert_eq!(forced.trim_end(), path);
+}
+
+#[test]
+fn shells_complete_ids_and_names_as_they_are_now() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    for shell in ["bash", "zsh", "fish"] {
+        let script = fixture.prints(&["completions", shell]);
+        assert!(script.contains("COMPLETE") && script.contains("watcher"), "{script}");
+    }
+    let before = fixture.picture();
+    let complete = |words: &[&str]| {
+        let mut command = fixture.command(&[&["--", "watcher"], words].concat());
+        let index = words.len().to_string();
+        let output = command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert!(complete(&["sessions", "show", "15c"]).contains("15c0ffee00000001"));
+    assert!(complete(&["sessions", "show", "Log"]).contains("Login page"));
+    assert!(complete(&["sessions", "re"]).contains("rename"));
+    assert!(!complete(&["sessions", "show", "zz"]).contains("15c0"));
+    assert!(fixture.picture() == before, "completing wrote something");
+}
+
+#[test]
+fn prompts_are_added_imported_exported_and_deleted() {
+    // H2, H5b
+    let fixture = Fixture::new(&[Sessions::Project]);
+    assert_eq!(fixture.json("history.add", &["history", "add", "by", "hand"])["recorded"], "inserted");
+    assert_eq!(fixture.json("history.add", &["history", "add", "by hand"])["recorded"], "folded");
+    fs::write(fixture.home().join("lines.txt"), "one\n\ntwo\none\n").unwrap();
+    let sum = fixture.json("history.import", &["history", "import", "lines.txt"]);
+    assert_eq!((&sum["added"], &sum["known"]), (&2.into(), &1.into()), "{sum}");
+    fixture.prints(&["sync"]);
+    fixture.prints(&["history", "export", "-o", "all.jsonl"]);
+    let deleted = fixture.json("history.delete", &["history", "delete", "--matching", "^Write the release", "--yes"]);
+    assert_eq!(deleted["deleted"], 1);
+    assert_eq!(deleted["stillIn"][0], fixture.session("15c1").to_str().unwrap());
+    // What was deleted stays away, whoever holds it.
+    let again = fixture.json("history.import", &["history", "import", "all.jsonl"]);
+    assert_eq!((&again["added"], &again["refused"]), (&0.into(), &1.into()), "{again}");
+    fixture.prints(&["sync"]);
+    assert!(fixture.json("history.search", &["history", "search", "release"]).as_array().unwrap().is_empty());
+
+    fs::write(fixture.home().join("bad.jsonl"), "{\"prompt\":\"good\"}\n{\"no\":1}\n").unwrap();
+    let (code, said) = fixture.fails(&["history", "import", "bad.jsonl"]);
+    assert!(code == 1 && said.contains("bad.jsonl:2"), "{said}");
+}
+
+#[test]
+fn a_corrupt_history_is_moved_aside_and_what_is_readable_is_saved() {
+    // H5
+    let fixture = Fixture::new(&[Sessions::Project]);
+    fs::write(fixture.agent().join("history.db"), "this is no database, and long enough to be sure of it".repeat(50))
+        .unwrap();
+    assert_eq!(fixture.fails(&["history", "check"]).0, 1);
+    assert_eq!(fixture.fails(&["history", "check", "--repair"]).0, 5);
+    let said = fixture.prints(&["history", "check", "--repair", "--yes"]);
+    assert!(said.contains("corrupt file is"), "{said}");
+    fixture.prints(&["sync"]);
+    assert!(fixture.prints(&["history", "search", "login"]).contains("Fix the login page"));
+    assert!(fixture.prints(&["history", "check"]).contains("all is well"));
+}
