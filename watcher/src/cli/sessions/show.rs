@@ -8,7 +8,7 @@ use session_core::{Defect, Header, Session, Usage};
 use super::sums::branches;
 use crate::cli::Context;
 use crate::cli::named::{self, Named};
-use crate::cli::output::{Output, Tone};
+use crate::cli::output::{Output, Tone, clean};
 use crate::cli::text::{self, count, money};
 use crate::cli::times;
 use crate::cli::transcript::{Part, Speaker, Turn, gist, turns};
@@ -185,7 +185,7 @@ pub(super) fn call(out: &mut Output, name: &str, arguments: Option<&str>, whole:
     let arguments = arguments.unwrap_or_default();
     if !whole {
         let room = out.columns().unwrap_or(120).saturating_sub(5 + name.len()).max(10);
-        return out.toned(Tone::Faint, &format!("  → {name} {}", text::fit(&gist(arguments), room)));
+        return out.toned(Tone::Faint, &format!("  → {name} {}", text::fit(&clean(&gist(arguments)), room)));
     }
     out.pieces(&[(Tone::Plain, "  → "), (Tone::Strong, name)])?;
     out.paragraph(Tone::Faint, 4, arguments)

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 
 use crate::cli::Context;
 use crate::cli::named::Named;
-use crate::cli::output::Tone;
+use crate::cli::output::{Tone, clean};
 use crate::cli::text::{first_line, fit};
 use crate::cli::transcript::{Part, gist, payload, turn};
 use crate::exit::Exit;
@@ -72,9 +72,11 @@ impl Tree {
             let leaf = if node.is_leaf { " ◀" } else { "" };
             let before = prefix.chars().count() + 2 + node.id.chars().count() + 1 + role.chars().count() + 1;
             let used = before + label.chars().count() + leaf.chars().count();
+            // As it will be printed: a tab is as wide as a space.
+            let text = clean(&node.text);
             let text = match columns {
-                Some(columns) => fit(&node.text, columns.saturating_sub(used).max(1)).into_owned(),
-                None => node.text.clone(),
+                Some(columns) => fit(&text, columns.saturating_sub(used).max(1)).into_owned(),
+                None => text.into_owned(),
             };
             let tone = if node.role.as_deref() == Some("user") { Tone::Person } else { Tone::Strong };
             let text_tone = if node.on_path { Tone::Plain } else { Tone::Faint };
