@@ -7,7 +7,7 @@ use clap::Args;
 use session_core::ForeignWriters;
 use session_core::storage::{Holder, SessionStorage};
 
-use super::Context;
+use super::surroundings::storage;
 use super::terminals;
 use crate::exit::{Exit, Refusal};
 
@@ -24,15 +24,15 @@ impl Force {
     ///
     /// # Errors
     /// [`Exit::Refused`], naming who writes it.
-    pub(super) fn check(self, context: &Context, file: &Path) -> Result<()> {
+    pub(super) fn check(self, file: &Path) -> Result<()> {
         if self.force {
             return Ok(());
         }
-        let writers = session_core::session_writers(&*context.storage(), file)?;
+        let writers = session_core::session_writers(&*storage(), file)?;
         let Some((path, _)) = writers.first() else { return Ok(()) };
         let who: Vec<String> = writers.iter().map(|(_, holder)| name(holder)).collect();
         let message =
-            format!("{}: {} is writing this session; end it first, or say --force", path.display(), who.join(" and "),);
+            format!("{}: {} is writing this session; end it first, or say --force", path.display(), who.join(" and "));
         Err(Refusal::new(Exit::Refused, message).into())
     }
 

@@ -12,6 +12,7 @@ use serde::Serialize;
 use session_core::{Likely, LikelyReason, Session, TerminalId, Timestamp, time_ago};
 
 use super::output::{Tone, remark};
+use super::surroundings::storage;
 use super::{Context, busy, completions, named};
 use crate::exit::{Exit, Refusal};
 
@@ -69,7 +70,7 @@ impl Continue {
             None => context.terminal(),
         };
         let likely = context.catalog()?.most_likely(&cwd, None, terminal.as_ref())?;
-        let storage = context.storage();
+        let storage = storage();
         let users = likely.session().map(|path| busy::writers(&*storage, path)).transpose()?.unwrap_or_default();
         if let Some(command) = &self.exec {
             if let (Some(user), false) = (users.first(), self.force) {
@@ -132,7 +133,7 @@ struct Facts {
 fn facts(path: &Path) -> Result<Facts> {
     let session = Session::read(path)?;
     let id = session.header().map(|header| header.id().to_string()).unwrap_or_default();
-    let activity = session.entries().filter_map(|entry| entry.timestamp()).max();
+    let activity = session.entries().filter_map(session_core::Entry::timestamp).max();
     Ok(Facts { id, name: named::called(&session)?, activity })
 }
 

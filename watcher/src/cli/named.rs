@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
-use session_core::{Catalog, EntryId, ErrorKind, Leaf, ListDepth, Session, SessionInfo};
+use session_core::{Catalog, Entry, EntryId, ErrorKind, Leaf, ListDepth, Session, SessionInfo};
 
 use super::Context;
 use super::completions;
@@ -73,8 +73,7 @@ pub(super) fn entry(session: &Session, wanted: &str) -> Result<EntryId> {
     if session.entry(wanted).is_some() {
         return Ok(wanted.into());
     }
-    let mut fitting: Vec<&str> =
-        session.entries().map(|entry| entry.id()).filter(|id| id.starts_with(wanted)).collect();
+    let mut fitting: Vec<&str> = session.entries().map(Entry::id).filter(|id| id.starts_with(wanted)).collect();
     fitting.sort_unstable();
     fitting.dedup();
     match fitting.as_slice() {

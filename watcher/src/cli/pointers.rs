@@ -5,13 +5,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
-use session_core::storage::{FileSessionStorage, SessionStorage};
+use session_core::storage::SessionStorage;
 use session_core::{PointerChange, Pointers, Session, StoredPointer, TerminalId, Timestamp, time_ago};
 
 use super::confirm::Confirm;
 use super::grid::{Column, Grid};
 use super::named::{self, Named};
 use super::output::{Tone, remark};
+use super::surroundings::storage;
 use super::text::plural;
 use super::{Context, completions};
 use crate::exit::Exit;
@@ -146,10 +147,10 @@ impl PointersOf {
 }
 
 fn list(context: &mut Context) -> Result<Exit> {
-    let storage = FileSessionStorage::new();
-    let mut stored = read_all(context, &storage)?;
+    let storage = storage();
+    let mut stored = read_all(context, &*storage)?;
     stored.sort_by_key(|stored| std::cmp::Reverse(stored.modified()));
-    let shown: Vec<Shown> = stored.iter().map(|stored| shown(context, &storage, stored)).collect();
+    let shown: Vec<Shown> = stored.iter().map(|stored| shown(context, &*storage, stored)).collect();
     let now = context.now()?;
     let mut grid = Grid::new([
         Column::left("TERMINAL"),
@@ -175,15 +176,15 @@ fn list(context: &mut Context) -> Result<Exit> {
 
 impl Show {
     fn run(self, context: &mut Context) -> Result<Exit> {
-        let storage = FileSessionStorage::new();
+        let storage = storage();
         let terminal = terminal(context, self.terminal.as_deref())?;
-        let pointers = Pointers::new(&storage, context.agent()?.terminal_sessions());
+        let pointers = Pointers::new(&*storage, context.agent()?.terminal_sessions());
         let Some(stored) = pointers.read(&terminal)? else {
-            let all = read_all(context, &storage)?;
+            let all = read_all(context, &*storage)?;
             let near = named::nearest(terminal.as_str(), all.iter().map(|one| one.terminal().as_str().to_owned()));
             return Err(named::missing(format!("{terminal} has no pointer", terminal = terminal.as_str()), &near));
         };
-        let shown = shown(context, &storage, &stored);
+        let shown = shown(context, &*storage, &stored);
         let extra: Vec<String> = stored.pointer().map_or(Vec::new(), |pointer| {
             pointer.extra_lines().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
         });
@@ -217,9 +218,9 @@ impl Set {
             (None, Some(own)) => PathBuf::from(own),
             (said, _) => context.directory(said.as_deref())?,
         };
-        let storage = FileSessionStorage::new();
+        let storage = storage();
         let file = session.path().unwrap_or(Path::new("")).to_owned();
-        Pointers::new(&storage, context.agent()?.terminal_sessions()).set(&terminal, &cwd, &file)?;
+        Pointers::new(&*storage, context.agent()?.terminal_sessions()).set(&terminal, &cwd, &file)?;
         context.out.line(&format!("{} goes on with {}", terminal.as_str(), file.display()))?;
         let shown = Shown {
             terminal: terminal.as_str().to_owned(),
@@ -237,14 +238,14 @@ impl Set {
 
 impl Prune {
     fn run(self, context: &mut Context) -> Result<Exit> {
-        let storage = FileSessionStorage::new();
+        let storage = storage();
         let agent = context.agent()?;
         if !agent.sessions().is_dir() {
             bail!("{}: the sessions are not there, so nothing can be told of the pointers", agent.sessions().display());
         }
         let mut gone = Vec::new();
-        for stored in read_all(context, &storage)? {
-            if State::of(&storage, &stored) == State::Gone && !moved(context, &stored)? {
+        for stored in read_all(context, &*storage)? {
+            if State::of(&*storage, &stored) == State::Gone && !moved(context, &stored)? {
                 gone.push(stored);
             }
         }
@@ -258,7 +259,7 @@ impl Prune {
             remark(&format!("{} would go; nothing was done", plural(gone.len(), "pointer")));
         } else if !gone.is_empty() {
             self.confirm.ask(&format!("Remove {}", plural(gone.len(), "pointer")))?;
-            let pointers = Pointers::new(&storage, agent.terminal_sessions());
+            let pointers = Pointers::new(&*storage, agent.terminal_sessions());
             for stored in &gone {
                 if pointers.remove(stored)? == PointerChange::Done {
                     removed.push(stored.terminal().as_str().to_owned());
@@ -298,7 +299,7 @@ fn terminal(context: &Context, said: Option<&str>) -> Result<TerminalId> {
 }
 
 /// All that can be read; the others are said.
-fn read_all(context: &Context, storage: &FileSessionStorage) -> Result<Vec<StoredPointer>> {
+fn read_all(context: &Context, storage: &dyn SessionStorage) -> Result<Vec<StoredPointer>> {
     let mut all = Vec::new();
     for stored in Pointers::new(storage, context.agent()?.terminal_sessions()).list()? {
         match stored {
@@ -309,7 +310,7 @@ fn read_all(context: &Context, storage: &FileSessionStorage) -> Result<Vec<Store
     Ok(all)
 }
 
-fn shown(context: &Context, storage: &FileSessionStorage, stored: &StoredPointer) -> Shown {
+fn shown(context: &Context, storage: &dyn SessionStorage, stored: &StoredPointer) -> Shown {
     let pointer = stored.pointer();
     let state = State::of(storage, stored);
     let name = pointer.as_ref().filter(|_| state == State::Good).and_then(|pointer| {

@@ -33,11 +33,7 @@ impl Context {
 
     /// The sessions that were deleted.
     pub(super) fn trash(&self) -> Result<Trash> {
-        Ok(Trash::of(self.storage(), &self.agent()?, self.clock()?))
-    }
-
-    pub(super) fn storage(&self) -> Arc<dyn SessionStorage> {
-        Arc::new(FileSessionStorage::new())
+        Ok(Trash::of(storage(), &self.agent()?, self.clock()?))
     }
 
     /// The working directory that is meant: what was said, else this process's.
@@ -75,6 +71,11 @@ impl Context {
             None => path.display().to_string(),
         }
     }
+}
+
+/// The files of this machine.
+pub(super) fn storage() -> Arc<dyn SessionStorage> {
+    Arc::new(FileSessionStorage::new())
 }
 
 fn pinned(environment: &Environment) -> Result<Option<Timestamp>> {

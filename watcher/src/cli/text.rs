@@ -22,6 +22,11 @@ pub(crate) fn fit(text: &str, width: usize) -> Cow<'_, str> {
     Cow::Owned(fitting)
 }
 
+/// The columns that a text takes when it is printed: cleaned.
+pub(crate) fn width(text: &str) -> usize {
+    super::output::clean(text).width()
+}
+
 /// The first line of a text that has something in it, outer blanks taken off.
 pub(crate) fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
@@ -59,7 +64,9 @@ pub(crate) fn wrap(line: &str, width: usize) -> Vec<&str> {
 
 /// Bytes in a unit that gives up to three digits: `812 B`, `4.1 kB`, `12 MB`.
 pub(crate) fn size(bytes: u64) -> String {
-    scaled(bytes as f64, " ", &["B", "kB", "MB", "GB", "TB"])
+    #[allow(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let bytes = bytes as f64;
+    scaled(bytes, " ", &["B", "kB", "MB", "GB", "TB"])
 }
 
 /// A count in a unit that gives up to three digits: `812`, `4.1k`, `12M`.

@@ -111,7 +111,7 @@ pub(super) fn turn(entry: Entry<'_>, json: Json<'_>) -> Option<Turn> {
     let parts = match entry.kind() {
         EntryKind::Message => {
             let mut turn = of_message(Message::new(json.get("message")?));
-            turn.entry = entry.id().to_owned();
+            entry.id().clone_into(&mut turn.entry);
             turn.time = entry.timestamp().map(|time| time.to_string());
             return Some(turn);
         }

@@ -1,5 +1,6 @@
 //! What each command says, word for word: `tests/data/transcripts`. `UPDATE_TRANSCRIPTS=1` writes them anew; then read them.
 
+use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
@@ -19,7 +20,7 @@ fn compare(name: &str, fixture: &Fixture, commands: &[&[&str]]) {
 fn compare_beginnings(name: &str, fixture: &Fixture, most: usize, commands: &[&[&str]]) {
     let mut text = String::new();
     for columns in [100, 60] {
-        text += &format!("── {columns} columns ──\n\n");
+        writeln!(text, "── {columns} columns ──\n").unwrap();
         for words in commands {
             let said = fixture.transcript(columns, words);
             let lines: Vec<&str> = said.lines().collect();
@@ -28,7 +29,7 @@ fn compare_beginnings(name: &str, fixture: &Fixture, most: usize, commands: &[&[
                 text.push('\n');
             }
             if lines.len() > most {
-                text += &format!("… {} more lines, then\n{}\n", lines.len() - most - 1, lines[lines.len() - 1]);
+                writeln!(text, "… {} more lines, then\n{}", lines.len() - most - 1, lines[lines.len() - 1]).unwrap();
             }
             text.push('\n');
         }

@@ -46,7 +46,7 @@ impl Where {
             (None, None) => Scope::everywhere(),
         };
         if let Some(session) = &self.session {
-            scope = scope.session(self.session_id(context, session)?);
+            scope = scope.session(Self::session_id(context, session)?);
         }
         if let Some(since) = &self.since {
             scope = scope.since(time(since)?);
@@ -58,7 +58,7 @@ impl Where {
     }
 
     /// The whole id of a session that is there; of one that is gone, what was typed.
-    fn session_id(&self, context: &Context, wanted: &str) -> Result<String> {
+    fn session_id(context: &Context, wanted: &str) -> Result<String> {
         let found = context.catalog()?.matching(wanted, context.environment.cwd()?, None)?;
         Ok(match found.as_slice() {
             [only] => only.id().to_string(),

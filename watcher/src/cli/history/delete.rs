@@ -97,7 +97,7 @@ impl Delete {
             shown.deleted = deleted.rows();
             shown.log_truncated = Some(deleted.log_truncated());
             for session in deleted.sessions() {
-                shown.still_in.extend(self.file_of(context, session)?);
+                shown.still_in.extend(Self::file_of(context, session)?);
             }
             store.close()?;
             context.out.line(&format!("{} deleted", plural(shown.deleted, "prompt")))?;
@@ -113,7 +113,7 @@ impl Delete {
     }
 
     /// A session's file: sessions are on record by id or by path.
-    fn file_of(&self, context: &Context, session: &str) -> Result<Option<PathBuf>> {
+    fn file_of(context: &Context, session: &str) -> Result<Option<PathBuf>> {
         let path = PathBuf::from(session);
         if path.is_absolute() {
             return Ok(Some(path).filter(|path| path.exists()));

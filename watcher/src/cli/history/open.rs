@@ -5,6 +5,7 @@ use history::{Access, HistoryStorage, Notice, OpenOptions};
 
 use crate::cli::Context;
 use crate::cli::output::remark;
+use crate::cli::surroundings::storage;
 
 /// For reading; none when there is none yet, which is said.
 pub(super) fn for_reading(context: &Context) -> Result<Option<HistoryStorage>> {
@@ -23,7 +24,7 @@ pub(super) fn for_writing(context: &Context) -> Result<HistoryStorage> {
     let agent = context.agent()?;
     let path = agent.history_db();
     if let Some(dir) = path.parent() {
-        context.storage().ensure_dir(dir)?;
+        storage().ensure_dir(dir)?;
     }
     let now = context.now()?.seconds();
     let options = OpenOptions::new();

@@ -62,7 +62,7 @@ impl ContextOf {
         }
         for message in built.messages() {
             let mut turn = of_message(message.view());
-            turn.entry = message.entry().as_str().to_owned();
+            message.entry().as_str().clone_into(&mut turn.entry);
             let time = || session.entry(&turn.entry)?.timestamp().map(|time| time.to_string());
             turn.time = turn.time.clone().or_else(time);
             out.line("")?;

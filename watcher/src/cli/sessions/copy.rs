@@ -32,7 +32,7 @@ impl Copy {
     pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
         let path = self.session.file(context)?;
         self.session.read(context)?;
-        self.force.check(context, &path)?;
+        self.force.check(&path)?;
         let cwd = context.directory(Some(&self.to))?;
         let new = fork_whole(&context.host()?, &path, &cwd, None)?;
         finish(context, "sessions.copy", &path, new)

@@ -49,7 +49,7 @@ impl Delete {
                 return Err(Refusal::new(Exit::Refused, format!("{}: this is no session", file.display())).into());
             }
             let name = named::called(&session)?;
-            self.force.check(context, &file)?;
+            self.force.check(&file)?;
             files.push((file, name));
         }
         files.dedup_by(|a, b| a.0 == b.0);

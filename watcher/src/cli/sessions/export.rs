@@ -141,7 +141,7 @@ fn turn_markdown(text: &mut String, turn: &Turn) {
             Part::Text { text: said } => paragraph(text, said),
             Part::Thinking { text: thought } => details(text, "thinking", thought),
             Part::Call { name, arguments } => {
-                details(text, &format!("→ {name}"), arguments.as_deref().unwrap_or_default())
+                details(text, &format!("→ {name}"), arguments.as_deref().unwrap_or_default());
             }
             Part::Output { name, text: output, failed } => {
                 let what = if *failed { "failed" } else { "gave" };

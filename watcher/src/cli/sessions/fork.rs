@@ -42,7 +42,7 @@ impl Fork {
     pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
         let path = self.session.file(context)?;
         let read = self.session.read(context)?;
-        self.force.check(context, &path)?;
+        self.force.check(&path)?;
         let host = context.host()?;
         let new = if let Some(at) = &self.at {
             let entry = named::entry(&read, at)?;

@@ -24,8 +24,8 @@ pub(crate) struct Label {
     /// The entry's id or the beginning of one
     entry: String,
     /// The label
-    #[arg(required_unless_present = "remove", conflicts_with = "remove")]
-    label: Vec<String>,
+    #[arg(value_name = "LABEL", required_unless_present = "remove", conflicts_with = "remove")]
+    words: Vec<String>,
     /// Take the label off
     #[arg(long)]
     remove: bool,
@@ -44,10 +44,10 @@ impl Label {
     pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
         let path = self.session.file(context)?;
         let entry = named::entry(&self.session.read(context)?, &self.entry)?;
-        self.force.check(context, &path)?;
+        self.force.check(&path)?;
         let mut session = SessionManager::open(&context.host()?, &path, None)?;
         session.set_foreign_writers(self.force.foreign_writers());
-        let label = Some(self.label.join(" ")).filter(|label| !label.trim().is_empty());
+        let label = Some(self.words.join(" ")).filter(|label| !label.trim().is_empty());
         session.append_label_change(entry.as_str(), label.as_deref())?;
         session.flush()?;
         session.close()?;

@@ -135,7 +135,7 @@ impl List {
         }
         context.out.grid(&grid)?;
         if left_out > 0 && !context.out.is_json() {
-            remark(&format!("and {} more; see them with a larger --limit", left_out));
+            remark(&format!("and {left_out} more; see them with a larger --limit"));
         }
         if listing.sessions.is_empty() && left_out == 0 && !context.out.is_json() {
             let place = if self.all { context.agent()?.sessions() } else { cwd };

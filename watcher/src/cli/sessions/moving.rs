@@ -10,6 +10,7 @@ use session_core::{ListDepth, Pointers, SessionManager, same_path};
 use crate::cli::busy::Force;
 use crate::cli::confirm::Confirm;
 use crate::cli::output::remark;
+use crate::cli::surroundings::storage;
 use crate::cli::text::plural;
 use crate::cli::{Context, completions, named};
 use crate::exit::{Exit, Refusal};
@@ -70,7 +71,7 @@ impl Move {
             return Err(Refusal::new(Exit::NotFound, format!("{from}: no session is of this directory")).into());
         }
         for way in &ways {
-            self.force.check(context, &way.file)?;
+            self.force.check(&way.file)?;
         }
         if !context.out.is_json() && (self.dry_run || ways.len() > 1) {
             for way in &ways {
@@ -118,7 +119,7 @@ impl Move {
             return Ok(vec![Way { name: named::called(&read)?, file, old_cwd, cwd: to.to_owned() }]);
         }
         let from = context.directory(self.from.as_deref())?;
-        let storage = context.storage();
+        let storage = storage();
         let listing = context.catalog()?.with_depth(ListDepth::Name).list_all()?;
         for problem in &listing.problems {
             remark(&problem.to_string());

@@ -37,7 +37,7 @@ impl Rename {
     pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
         let path = self.session.file(context)?;
         self.session.read(context)?;
-        self.force.check(context, &path)?;
+        self.force.check(&path)?;
         let mut session = SessionManager::open(&context.host()?, &path, None)?;
         session.set_foreign_writers(self.force.foreign_writers());
         if !session.set_session_name(&self.name.join(" "), NameSource::User)? {

@@ -174,8 +174,11 @@ pub(super) fn heading(out: &mut Output, turn: &Turn) -> Result<()> {
     let tone = if turn.speaker == Speaker::Person { Tone::Person } else { Tone::Strong };
     let time = turn.time.as_deref().map(times::local_text);
     let entry = Some(turn.entry.clone()).filter(|entry| !entry.is_empty());
-    let faint: String =
-        [time, entry, turn.model.clone()].into_iter().flatten().map(|part| format!("  {part}")).collect();
+    let mut faint = String::new();
+    for part in [time, entry, turn.model.clone()].into_iter().flatten() {
+        faint += "  ";
+        faint += &part;
+    }
     let label = turn.label.as_ref().map(|label| format!("  [{label}]")).unwrap_or_default();
     out.pieces(&[(tone, turn.role.as_str()), (Tone::Mark, label.as_str()), (Tone::Faint, faint.as_str())])
 }

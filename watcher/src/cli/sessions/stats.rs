@@ -252,7 +252,12 @@ fn bar(value: f64, most: f64, room: usize) -> String {
     if most <= 0.0 || value <= 0.0 {
         return String::new();
     }
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 1 and eight times the room")]
+    #[allow(
+        clippy::cast_possible_truncation,
+        clippy::cast_sign_loss,
+        clippy::cast_precision_loss,
+        reason = "between 1 and eight times the room"
+    )]
     let eighths = ((value / most * (room * 8) as f64).round() as usize).clamp(1, room * 8);
     format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
 }

@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use crate::cli::Context;
 use crate::cli::named::Named;
 use crate::cli::output::{Tone, clean};
-use crate::cli::text::{first_line, fit};
+use crate::cli::text::{first_line, fit, width};
 use crate::cli::transcript::{Part, gist, payload, turn};
 use crate::exit::Exit;
 
@@ -70,8 +70,7 @@ impl Tree {
             let role = node.role.as_deref().unwrap_or(&node.r#type);
             let label = node.label.as_ref().map(|label| format!("[{label}] ")).unwrap_or_default();
             let leaf = if node.is_leaf { " ◀" } else { "" };
-            let before = prefix.chars().count() + 2 + node.id.chars().count() + 1 + role.chars().count() + 1;
-            let used = before + label.chars().count() + leaf.chars().count();
+            let used: usize = [&prefix, mark, &node.id, " ", role, " ", &label, leaf].map(width).iter().sum();
             // As it will be printed: a tab is as wide as a space.
             let text = clean(&node.text);
             let text = match columns {
@@ -205,9 +204,8 @@ fn said(entry: Entry<'_>, every: bool) -> Result<Option<(Option<String>, String)
         return Ok(None);
     }
     let text = turn.parts.iter().find_map(|part| match part {
-        Part::Text { text } => Some(first_line(text).to_owned()),
+        Part::Text { text } | Part::Output { text, .. } => Some(first_line(text).to_owned()),
         Part::Note { text } if !is_message && turn.parts.len() == 1 => Some(text.clone()),
-        Part::Output { text, .. } => Some(first_line(text).to_owned()),
         _ => None,
     });
     let call = || {
