@@ -64,19 +64,25 @@ impl Grid {
         }
         let last = self.columns.len().saturating_sub(1);
         let cell = |row: &'_ Vec<String>, column: usize| row.get(column).map_or("", String::as_str).to_owned();
-        let shown: Vec<usize> = (0..self.columns.len())
-            .filter(|column| {
-                let fits = width.is_none_or(|width| width >= self.columns[*column].from);
-                *column == last || fits && self.rows.iter().any(|row| !cell(row, *column).is_empty())
-            })
-            .collect();
         let wide = |column: usize| {
             let cells = self.rows.iter().map(|row| cell(row, column).width());
             cells.max().unwrap_or(0).max(self.columns[column].title.width())
         };
+        let mut shown: Vec<usize> = (0..self.columns.len())
+            .filter(|column| *column == last || self.rows.iter().any(|row| !cell(row, *column).is_empty()))
+            .filter(|column| width.is_none_or(|width| width >= self.columns[*column].from))
+            .collect();
+        let before = |shown: &[usize]| -> usize {
+            shown.iter().filter(|column| **column != last).map(|column| wide(*column) + GAP).sum()
+        };
+        // Wide cells may still leave no room: the columns that want the widest terminal give way first.
+        while width.is_some_and(|width| before(&shown) + LEAST > width) {
+            let widest = shown.iter().filter(|column| **column != last && self.columns[**column].from > 0);
+            let Some(widest) = widest.max_by_key(|column| self.columns[**column].from).copied() else { break };
+            shown.retain(|column| *column != widest);
+        }
         let widths: Vec<usize> = shown.iter().map(|column| wide(*column)).collect();
-        let before: usize =
-            shown.iter().zip(&widths).filter(|(column, _)| **column != last).map(|(_, w)| w + GAP).sum();
+        let before = before(&shown);
         let room = width.map(|width| width.saturating_sub(before).max(LEAST));
         let line = |row: &Vec<String>| -> Vec<String> {
             let cells = shown.iter().zip(&widths).map(|(column, wide)| {

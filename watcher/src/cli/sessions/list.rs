@@ -105,7 +105,7 @@ impl List {
         listing.sessions.truncate(listing.sessions.len() - left_out);
         let sums = sums(&listing.sessions)?;
 
-        let cwd_column = self.all && context.out.columns().is_none_or(|columns| columns >= 100);
+        let cwd_column = self.all;
         let mut columns = vec![
             Column::left("AGE"),
             Column::left("ID"),
@@ -113,9 +113,9 @@ impl List {
             Column::right("MSGS").from(70),
             Column::right("COST").from(80),
             Column::right("SIZE").from(90),
-            Column::right("BRANCHES").from(90),
+            Column::right("BRANCHES").from(95),
         ];
-        columns.extend(cwd_column.then(|| Column::left("DIRECTORY")));
+        columns.extend(cwd_column.then(|| Column::left("DIRECTORY").from(100)));
         columns.push(Column::left("TITLE"));
         let mut grid = Grid::new(columns);
         let now = context.now()?;
