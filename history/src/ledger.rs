@@ -57,7 +57,9 @@ impl<'a> Ledger<'a> {
     /// Records one submission.
     pub(crate) fn record(&self, submission: &Submission) -> rusqlite::Result<Outcome> {
         self.guarded(submission, |raw, prompt, at| {
-            if submission.key.is_none() {
+            if submission.key.is_none() && submission.heard {
+                self.heard(raw, prompt, at, submission)
+            } else if submission.key.is_none() {
                 self.live(prompt, at, submission)
             } else if let Some(row) = self.known(submission)? {
                 Ok((Recorded::Known, row))
@@ -116,6 +118,11 @@ impl<'a> Ledger<'a> {
     /// A prompt read from somewhere: claimed, folded in its place in time, or new. The owner may have written the text
     /// with the secrets that we replace.
     fn keyed(&self, raw: &str, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
+        // One that was typed live, or heard of: no use of the owner's, and no repetition of itself.
+        if let Some((id, row)) = self.told_near(prompt, at, submission)? {
+            self.give_key(id, submission)?;
+            return Ok((Recorded::Claimed, row));
+        }
         if let Some(row) = self.repeated_use(prompt, at)? {
             self.fold(row, prompt, at, submission)?;
             return Ok((Recorded::Folded, row));
@@ -138,6 +145,78 @@ impl<'a> Ledger<'a> {
             return Ok((Recorded::Folded, row));
         }
         self.write(prompt, at, submission)
+    }
+
+    /// A prompt that somebody saw typed: read from its session already, written by the owner, folded in its place in time, or
+    /// new. What it becomes has no key, so that its session's entry can claim it later.
+    fn heard(&self, raw: &str, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<(Recorded, i64)> {
+        if let Some(row) = self.read_near(prompt, at, submission)? {
+            return Ok((Recorded::Known, row));
+        }
+        if let Some(row) = self.repeated_use(prompt, at)? {
+            self.note(row, prompt, at, submission, Origin::Folded, None)?;
+            return Ok((Recorded::Folded, row));
+        }
+        let texts = [raw, prompt];
+        for text in &texts[usize::from(raw == prompt)..] {
+            let theirs = if self.shape.is_counted() {
+                self.uncounted_use(text, at)?
+            } else {
+                self.unrecorded_row(text, at, submission)?.map(|row| (row, None))
+            };
+            if let Some((row, uses)) = theirs {
+                self.note(row, text, at, submission, Origin::Theirs, uses)?;
+                return Ok((Recorded::Claimed, row));
+            }
+        }
+        if let Some((row, before)) = self.before(at)?
+            && before == prompt
+        {
+            self.note(row, prompt, at, submission, Origin::Folded, None)?;
+            return Ok((Recorded::Folded, row));
+        }
+        self.write(prompt, at, submission)
+    }
+
+    /// The row of a record with a key that this submission is: same text, near in time, same directory or none, and the same
+    /// session where both name one.
+    fn read_near(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT row FROM watcher_submission WHERE at BETWEEN ?2 - ?5 AND ?2 + ?5 AND prompt_hash = ?1
+                     AND key IS NOT NULL AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+                     AND (session IS ?4 OR session IS NULL OR ?4 IS NULL)
+                   ORDER BY abs(at - ?2), id LIMIT 1";
+        let hash = prompt_hash(prompt);
+        self.conn
+            .prepare_cached(sql)?
+            .query_row(params![hash, at, submission.cwd, submission.session, WINDOW], |found| found.get(0))
+            .optional()
+    }
+
+    /// The record without a key that this submission is, the nearest in time, with its row.
+    fn told_near(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<Option<(i64, i64)>> {
+        let sql = "SELECT id, row FROM watcher_submission WHERE at BETWEEN ?2 - ?4 AND ?2 + ?4 AND prompt_hash = ?1
+                     AND key IS NULL AND origin <> 3 AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+                   ORDER BY session IS NOT ?5, abs(at - ?2), id LIMIT 1";
+        let hash = prompt_hash(prompt);
+        self.conn
+            .prepare_cached(sql)?
+            .query_row(params![hash, at, submission.cwd, WINDOW, submission.session], |found| {
+                Ok((found.get(0)?, found.get(1)?))
+            })
+            .optional()
+    }
+
+    /// A row of somebody else's that no record stands for yet.
+    fn unrecorded_row(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT id FROM history h
+                   WHERE created_at BETWEEN ?1 - ?4 AND ?1 + ?4 AND prompt = ?2
+                     AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+                     AND NOT EXISTS (SELECT 1 FROM watcher_submission WHERE row = h.id AND origin <> 2)
+                   ORDER BY abs(created_at - ?1), id LIMIT 1";
+        self.conn
+            .prepare_cached(sql)?
+            .query_row(params![at, prompt, submission.cwd, WINDOW], |row| row.get(0))
+            .optional()
     }
 
     /// A record for a submission that is the same as the one before it; the one that a live add made, if there is one.
@@ -427,6 +506,7 @@ impl<'a> Ledger<'a> {
             session: found.session.clone(),
             created_at: None,
             key: None,
+            heard: false,
         };
         self.note(found.row, prompt, found.created_at, &earlier, Origin::Theirs, Some(found.uses))
     }
@@ -484,15 +564,20 @@ impl<'a> Ledger<'a> {
             self.give_key(id, submission)?;
             return Ok(Some(found.row));
         }
+        let Some((row, uses)) = self.uncounted_use(prompt, at)? else { return Ok(None) };
+        self.note(row, prompt, at, submission, Origin::Theirs, uses)?;
+        Ok(Some(row))
+    }
+
+    /// The row of a prompt that somebody else has counted up without a record of ours, with its count [H4].
+    fn uncounted_use(&self, prompt: &str, at: i64) -> rusqlite::Result<Option<(i64, Option<i64>)>> {
+        let Some(found) = self.find(prompt)? else { return Ok(None) };
         let ours: i64 = self
             .conn
             .prepare_cached("SELECT count(*) FROM watcher_submission WHERE row = ? AND origin <> 2")?
             .query_row([found.row], |row| row.get(0))?;
-        if found.uses > ours && at <= found.created_at + WINDOW {
-            self.note(found.row, prompt, at, submission, Origin::Theirs, Some(found.uses))?;
-            return Ok(Some(found.row));
-        }
-        Ok(None)
+        let is_theirs = found.uses > ours && at <= found.created_at + WINDOW;
+        Ok(is_theirs.then_some((found.row, Some(found.uses))))
     }
 
     /// What the owner wrote since the last time for submissions that we had written first: its row stays, ours goes.

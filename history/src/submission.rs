@@ -24,6 +24,7 @@ impl EntryKey {
 /// Without a [key](Self::key) it is *live*: typed just now, folded into the last one when it is the same text `[H2]`.
 /// With a key it was *read from somewhere* that may be read again and that the owner of the database may have read or
 /// written too: a known key is skipped, a row that the owner wrote for it is claimed instead of written twice.
+/// [Heard of](Self::heard), it was typed at a time that may be past, and whoever reads sessions may have been first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Submission {
     pub(crate) prompt: String,
@@ -31,12 +32,13 @@ pub struct Submission {
     pub(crate) session: Option<String>,
     pub(crate) created_at: Option<i64>,
     pub(crate) key: Option<EntryKey>,
+    pub(crate) heard: bool,
 }
 
 impl Submission {
     /// A prompt; white space around it is dropped when it is recorded, and an empty one is ignored `[H2]`.
     pub fn new(prompt: impl Into<String>) -> Self {
-        Self { prompt: prompt.into(), cwd: None, session: None, created_at: None, key: None }
+        Self { prompt: prompt.into(), cwd: None, session: None, created_at: None, key: None, heard: false }
     }
 
     /// The working directory it was typed in.
@@ -64,6 +66,15 @@ impl Submission {
     #[must_use]
     pub fn key(mut self, key: EntryKey) -> Self {
         self.key = Some(key);
+        self
+    }
+
+    /// It was heard of from a program that saw it typed, maybe a while ago: what was read from a session or written by the
+    /// owner within a minute of it, of the same text and directory, is this very submission, and so is what is read later.
+    /// Has no meaning beside a [key](Self::key).
+    #[must_use]
+    pub fn heard(mut self) -> Self {
+        self.heard = true;
         self
     }
 }

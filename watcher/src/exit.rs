@@ -17,6 +17,8 @@ pub(crate) enum Exit {
     AlreadyRunning,
     /// It was not done: another process writes the session, or nobody said yes.
     Refused,
+    /// Another process has the session, or has just written to it.
+    Held,
 }
 
 impl Exit {
@@ -28,7 +30,8 @@ Exit codes:
   2  the command line or the settings file can't be understood
   3  what was asked for is not there: no such session, no running watcher
   4  another watcher works on this agent directory
-  5  not done: another process writes the session, or it was not confirmed";
+  5  not done: another process writes the session, or it was not confirmed
+  6  not saved: another process has the session, or has just written to it";
 
     /// The number.
     pub(crate) fn code(self) -> u8 {
@@ -39,6 +42,7 @@ Exit codes:
             Self::NotFound => 3,
             Self::AlreadyRunning => 4,
             Self::Refused => 5,
+            Self::Held => 6,
         }
     }
 }

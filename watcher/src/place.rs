@@ -12,6 +12,7 @@ use session_core::storage::{FileSessionStorage, SessionStorage, StorageLock};
 use session_core::{AgentDir, ErrorKind, Timestamp};
 
 use crate::exit::{Exit, Refusal};
+use crate::spool::Spool;
 
 /// A starting watcher waits so long: whoever asks for the status holds the lock for an instant.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -55,6 +56,16 @@ impl Place {
 
     pub(crate) fn state_file(&self) -> PathBuf {
         self.dir.join("state.json")
+    }
+
+    /// What is remembered of sessions that scripts wrote to.
+    pub(crate) fn extensions(&self) -> PathBuf {
+        self.dir.join("ext")
+    }
+
+    /// Where prompts wait that hooks told.
+    pub(crate) fn spool(&self) -> Spool {
+        Spool::at(self.dir.join("spool"))
     }
 
     pub(crate) fn lock_file(&self) -> PathBuf {

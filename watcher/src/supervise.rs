@@ -59,6 +59,7 @@ pub(crate) fn prepare(agent: AgentDir, settings: AgentSettings) -> Result<Prepar
 /// # Errors
 /// What the history said.
 pub(crate) fn sync(prepared: &Prepared, stop: &Arc<AtomicBool>, board: Board) -> Result<Report> {
+    take_spooled(prepared, &board);
     let mut engine = engine(prepared, prepared.settings.clone(), Box::new(NoSource), board, Arc::clone(stop))?;
     engine.look_once();
     Ok(engine.reconcile(Moment { tick: Duration::ZERO, clock: SystemTime::now() }))
@@ -205,6 +206,7 @@ fn follow(
             engine.discover_terminals(processes.clone());
         }
         let report = engine.reconcile(moment());
+        take_spooled(&prepared, &board);
         count_rows(&prepared.store, &board);
         tracing::info!(
             agent = %prepared.agent.root().display(), added = report.tally.added, files = report.files_read, "synced"
@@ -214,7 +216,7 @@ fn follow(
             is_ready = true;
             let _ = ready.send(());
         }
-        match until_told(&mut engine, ordered, &prepared.store, &board, &moment) {
+        match until_told(&mut engine, ordered, &prepared, &board, &moment) {
             None => {
                 engine.finish();
                 break Ok(());
@@ -245,7 +247,7 @@ fn follow(
 fn until_told(
     engine: &mut Engine,
     ordered: &Receiver<Order>,
-    store: &HistoryStorage,
+    prepared: &Prepared,
     board: &Board,
     moment: &impl Fn() -> Moment,
 ) -> Option<Box<AgentSettings>> {
@@ -274,8 +276,19 @@ fn until_told(
             }
         }
         if engine.tick(moment()).reconciled {
-            count_rows(store, board);
+            count_rows(&prepared.store, board);
         }
+        take_spooled(prepared, board);
+    }
+}
+
+/// Prompts that hooks told and could not record.
+fn take_spooled(prepared: &Prepared, board: &Board) {
+    let spool = prepared.place.spool();
+    if spool.waits()
+        && let Err(error) = spool.drain(&prepared.store)
+    {
+        board.problem(&format!("{error:#}"));
     }
 }
 

@@ -8,6 +8,7 @@ mod damage;
 mod files;
 mod forgetting;
 mod guest;
+mod heard;
 mod importing;
 mod processes;
 mod searching;

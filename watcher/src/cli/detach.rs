@@ -46,7 +46,10 @@ impl Detach {
             }
             let running = place.lock(Timestamp::from_system(std::time::SystemTime::now()))?;
             if agent.history_db().exists() {
-                let detached = HistoryStorage::open(agent.history_db())?.detach()?;
+                let store = HistoryStorage::open(agent.history_db())?;
+                // Prompts that wait there are nowhere else.
+                place.spool().drain(&store)?;
+                let detached = store.detach()?;
                 shown.tables = detached.tables().to_vec();
                 shown.kept = detached.kept().iter().map(|path| path.display().to_string()).collect();
             }

@@ -8,10 +8,13 @@
 
 mod daemon;
 mod exactly_once;
+mod ext;
 mod first_cut;
 mod fixture;
 mod habits;
+mod hook;
 mod keeping;
+mod plugin;
 mod pointers;
 mod readme;
 mod support;

@@ -1,15 +1,22 @@
 //! Opening the history that a command is about. Looking never makes one.
 
+use std::time::Duration;
+
 use anyhow::Result;
 use history::{Access, HistoryStorage, Notice, OpenOptions};
+use session_core::AgentDir;
 
 use crate::cli::Context;
 use crate::cli::output::remark;
 use crate::cli::surroundings::storage;
+use crate::place::Place;
+use crate::settings::{Keys, Level, Sources};
 
 /// For reading; none when there is none yet, which is said.
 pub(super) fn for_reading(context: &Context) -> Result<Option<HistoryStorage>> {
-    let path = context.agent()?.history_db();
+    let agent = context.agent()?;
+    take_spooled(&agent, context);
+    let path = agent.history_db();
     if !path.exists() {
         remark(&format!("{}: there is no history yet; `watcher sync` fills it", path.display()));
         return Ok(None);
@@ -22,6 +29,7 @@ pub(super) fn for_reading(context: &Context) -> Result<Option<HistoryStorage>> {
 /// For writing; made when there is none.
 pub(super) fn for_writing(context: &Context) -> Result<HistoryStorage> {
     let agent = context.agent()?;
+    take_spooled(&agent, context);
     let path = agent.history_db();
     if let Some(dir) = path.parent() {
         storage().ensure_dir(dir)?;
@@ -42,5 +50,22 @@ pub(super) fn tell(store: &HistoryStorage) {
             }
             _ => {}
         }
+    }
+}
+
+/// Prompts that hooks told and could not record go into the history first. A history that is in use is asked all the same.
+fn take_spooled(agent: &AgentDir, context: &Context) {
+    let spool = Place::of(agent).spool();
+    if !spool.waits() {
+        return;
+    }
+    let environment = context.environment.clone();
+    let sources = Sources { file: None, flags: Keys::default(), level: None, default: Level::Off, environment };
+    let drained = sources.read().and_then(|settings| {
+        let store = settings.of(agent)?.history()?.patience(Duration::from_secs(1)).open(agent.history_db())?;
+        spool.drain(&store)
+    });
+    if let Err(error) = drained {
+        remark(&format!("prompts that hooks told are still on their way: {error:#}"));
     }
 }

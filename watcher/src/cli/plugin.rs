@@ -1,0 +1,108 @@
+//! `watcher plugin install|uninstall`: puts our plugins into harnesses and takes them out again.
+
+use anyhow::{Result, bail};
+use clap::{Args, Subcommand};
+use serde::Serialize;
+
+use super::Context;
+use crate::exit::Exit;
+use crate::plugin::{self, Host, Step};
+
+/// Set up a harness so that it tells `watcher hook` what is typed
+#[derive(Debug, Subcommand)]
+pub(crate) enum Plugin {
+    Install(Install),
+    Uninstall(Uninstall),
+}
+
+/// Put the plugin of a harness in place
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher plugin install pi --dry-run
+  watcher plugin install claude-code
+
+For xcsh, omp and pi one file goes into the agent directory's `extensions`; for Claude Code a plugin into `skills/watcher` of
+its directory, which it loads from there (older versions: `claude --plugin-dir ~/.claude/skills/watcher`). A file that is not
+ours is never overwritten. The harness reads its plugins when it starts.")]
+pub(crate) struct Install {
+    #[command(flatten)]
+    which: Which,
+}
+
+/// Take the plugin of a harness out again
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher plugin uninstall pi
+
+A file that somebody changed is kept and named.")]
+pub(crate) struct Uninstall {
+    #[command(flatten)]
+    which: Which,
+}
+
+#[derive(Debug, Args)]
+struct Which {
+    /// The harness
+    #[arg(value_name = "HARNESS")]
+    host: Host,
+    /// Only show what would be done
+    #[arg(long)]
+    dry_run: bool,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Shown {
+    path: String,
+    step: Step,
+}
+
+impl Plugin {
+    pub(crate) fn run(self, context: &mut Context) -> Result<Exit> {
+        match self {
+            Self::Install(Install { which }) => {
+                let plugin = which.plugin(context)?;
+                let steps = if which.dry_run { plugin.plan()? } else { plugin.install()? };
+                show(context, "plugin.install", steps)
+            }
+            Self::Uninstall(Uninstall { which }) => {
+                let plugin = which.plugin(context)?;
+                let steps = if which.dry_run { plugin.removal()? } else { plugin.uninstall()? };
+                show(context, "plugin.uninstall", steps)
+            }
+        }
+    }
+}
+
+impl Which {
+    fn plugin(&self, context: &Context) -> Result<plugin::Plugin> {
+        let dir = match context.common.agent_dir.as_slice() {
+            [] => None,
+            [dir] => Some(context.environment.cwd()?.join(dir)),
+            several => bail!("{} directories are named; a plugin goes into one at a time", several.len()),
+        };
+        plugin::Plugin::of(self.host, dir.as_deref(), &context.environment)
+    }
+}
+
+fn show(context: &mut Context, kind: &str, steps: Vec<(std::path::PathBuf, Step)>) -> Result<Exit> {
+    let mut all = Vec::new();
+    for (path, step) in steps {
+        let word = match step {
+            Step::Write => "write",
+            Step::Update => "update",
+            Step::Unchanged => "unchanged",
+            Step::Remove => "remove",
+            Step::Kept => "kept, not ours or changed",
+        };
+        context.out.line(&format!("{word:<10} {}", path.display()))?;
+        all.push(Shown { path: path.display().to_string(), step });
+    }
+    if all.is_empty() {
+        context.out.line("there is nothing of ours")?;
+    }
+    context.out.json(kind, all)?;
+    Ok(Exit::Done)
+}
