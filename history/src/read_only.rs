@@ -14,7 +14,10 @@ use crate::{
 /// A connection that refuses to write, once it has read the form of the database.
 pub(crate) fn reader(path: &Path, mode: Mode, patience: Duration) -> Result<Database> {
     let mut database = Database::open(path, mode, patience)?;
-    let ready = database.conn.pragma_update(None, "query_only", true).and_then(|()| database.shape());
+    // Looking into prompts passes over the whole table: one of a hundred thousand prompts stays in memory between questions.
+    let ready = database.conn.pragma_update(None, "cache_size", -16_000);
+    let ready =
+        ready.and_then(|()| database.conn.pragma_update(None, "query_only", true)).and_then(|()| database.shape());
     let ready = ready.and_then(|_| database.trust());
     ready.map_err(|error| database.error(error))?;
     Ok(database)
