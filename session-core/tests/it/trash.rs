@@ -62,7 +62,7 @@ fn what_went_to_the_trash_comes_back_byte_for_byte() {
     let before = picture(&place.root.join("sessions"));
     let deleted = place.trash.put(&place.file).unwrap();
     assert!(picture(&place.root.join("sessions")).is_empty());
-    assert_eq!(listed(&place.trash), [deleted.clone()]);
+    assert_eq!(listed(&place.trash), std::slice::from_ref(&deleted));
     assert_eq!(deleted.origin(), place.file);
     assert_eq!(deleted.name(), "2026-02-01T00-00-00-000Z_15c0");
     #[cfg(unix)]
