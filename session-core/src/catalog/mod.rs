@@ -3,6 +3,8 @@
 //! Reading only: the one file that a catalog may write is its own cache, and only when it is told to. Which session belongs
 //! to a working directory is what its header says, never the name of the directory that it lies in `[D5]`.
 
+#[cfg(feature = "tokio")]
+mod asynchronous;
 mod cache;
 mod cwd;
 mod facts;
