@@ -26,6 +26,10 @@ use crate::plugin::digest;
 const JUST_WRITTEN: Duration = Duration::from_secs(60);
 
 const ABOUT: &str = "\
+Examples:
+  watcher ext get --type todo
+  echo '{\"items\":[\"milk\"]}' | watcher ext save --type todo
+
 A state belongs to the branch: what another branch saved is never seen. The session is this terminal's or this directory's
 latest when --session names none. Standard output is the plain JSON value; with --json it is in the usual envelope.";
 

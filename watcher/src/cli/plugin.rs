@@ -10,6 +10,10 @@ use crate::plugin::{self, Host, Step};
 
 /// Set up a harness so that it tells `watcher hook` what is typed
 #[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  watcher plugin install xcsh --dry-run
+  watcher plugin uninstall claude-code")]
 pub(crate) enum Plugin {
     Install(Install),
     Uninstall(Uninstall),
