@@ -569,7 +569,7 @@ impl<'a> Ledger<'a> {
         Ok(Some(row))
     }
 
-    /// The row of a prompt that somebody else has counted up without a record of ours, with its count [H4].
+    /// The row of a prompt that somebody else has counted up without a record of ours, with its count `[H4]`.
     fn uncounted_use(&self, prompt: &str, at: i64) -> rusqlite::Result<Option<(i64, Option<i64>)>> {
         let Some(found) = self.find(prompt)? else { return Ok(None) };
         let ours: i64 = self

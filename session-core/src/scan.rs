@@ -574,7 +574,7 @@ mod tests {
         }
     }
 
-    /// The plain reader: the definition of [L9] byte by byte, with no regard for speed.
+    /// The plain reader: the definition of `[L9]` byte by byte, with no regard for speed.
     fn is_whole_object(line: &[u8]) -> bool {
         let line = line.trim_ascii();
         let (mut open, mut in_text, mut escaped) = (Vec::new(), false, false);

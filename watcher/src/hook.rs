@@ -170,7 +170,7 @@ impl Event {
         Ok(Some(terminal))
     }
 
-    /// The harness's terminal [P1]: what it says, else what its process has for standard input, else its variables.
+    /// The harness's terminal `[P1]`: what it says, else what its process has for standard input, else its variables.
     fn terminal(&self, environment: &Environment) -> Option<TerminalId> {
         let is_device = |path: &PathBuf| path.starts_with("/dev") && path != Path::new("/dev/null");
         let of_parent = || std::fs::read_link(format!("/proc/{}/fd/0", std::os::unix::process::parent_id())).ok();

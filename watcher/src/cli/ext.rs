@@ -295,7 +295,7 @@ impl Which {
         })
     }
 
-    /// The session that is meant: a file, a name [R4], or the likely one [R5].
+    /// The session that is meant: a file, a name `[R4]`, or the likely one `[R5]`.
     fn find(&self, context: &Context) -> Result<PathBuf> {
         let cwd = context.environment.cwd()?;
         if let Some(path) = self.session.as_ref().map(|session| cwd.join(session)).filter(|path| path.is_file()) {
