@@ -1,5 +1,6 @@
 //! The session manager on real files: several processes, deaths, bad input, and the laws of its operations.
 
+mod appends;
 mod bad_input;
 mod death;
 mod model;
