@@ -11,6 +11,7 @@ use rusqlite::Connection;
 use serde::Deserialize;
 
 use crate::{
+    bulk::Bulk,
     database::{Database, Mode},
     error::{Error, ErrorKind, Result},
     fold::trim,
@@ -213,6 +214,8 @@ pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming]) -> Result<(u
     while waiting.len() > 0 {
         let began = Slice::begin();
         writer.write(|ledger, slice| {
+            let bulk = Bulk::begin(*ledger, waiting.len())?;
+            let ledger = bulk.ledger();
             let (mut first, mut last) = (i64::MAX, i64::MIN);
             for incoming in waiting.by_ref() {
                 let outcome = ledger.import(&incoming.submission, incoming.uses)?;
@@ -229,7 +232,10 @@ pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming]) -> Result<(u
                     break;
                 }
             }
-            if first <= last { ledger.note_import(first, last) } else { Ok(()) }
+            if first <= last {
+                ledger.note_import(first, last)?;
+            }
+            bulk.end()
         })?;
         writer.database.rest(&began);
     }

@@ -34,6 +34,7 @@ enum Origin {
 }
 
 /// The rules, applied inside one write transaction.
+#[derive(Clone, Copy)]
 pub(crate) struct Ledger<'a> {
     conn: &'a Connection,
     shape: &'a Shape,
@@ -52,6 +53,22 @@ struct Found {
 impl<'a> Ledger<'a> {
     pub(crate) fn new(conn: &'a Connection, shape: &'a Shape, guard: &'a Guard, now: i64) -> Self {
         Self { conn, shape, guard, now }
+    }
+
+    /// The same rules on the same transaction, with another idea of the database's form.
+    pub(crate) fn with_shape<'b>(&self, shape: &'b Shape) -> Ledger<'b>
+    where
+        'a: 'b,
+    {
+        Ledger { shape, ..*self }
+    }
+
+    pub(crate) fn conn(&self) -> &'a Connection {
+        self.conn
+    }
+
+    pub(crate) fn shape(&self) -> &'a Shape {
+        self.shape
     }
 
     /// Records one submission.
@@ -395,12 +412,26 @@ impl<'a> Ledger<'a> {
                 .execute(params![prompt, at, submission.cwd])?;
         }
         let row = self.conn.last_insert_rowid();
+        self.index(row, prompt)?;
+        Ok(row)
+    }
+
+    /// A row as it was in a database that broke, in a new one.
+    pub(crate) fn restore(&self, row: i64, prompt: &str, at: i64, cwd: Option<&str>) -> rusqlite::Result<()> {
+        self.conn
+            .prepare_cached("INSERT INTO history(id, prompt, created_at, cwd) VALUES (?, ?, ?, ?)")?
+            .execute(params![row, prompt, at, cwd])?;
+        self.index(row, prompt)
+    }
+
+    /// Gives the index the words of a new row, where no trigger does.
+    fn index(&self, row: i64, prompt: &str) -> rusqlite::Result<()> {
         if self.shape.fts == Fts::Words && !self.shape.triggers.insert {
             self.conn
                 .prepare_cached("INSERT INTO history_fts(rowid, prompt) VALUES (?, ?)")?
                 .execute(params![row, prompt])?;
         }
-        Ok(row)
+        Ok(())
     }
 
     /// The owner's rule for a prompt that is there: one more use, and the latest submission's time, directory and

@@ -39,6 +39,7 @@
 //! # }
 //! ```
 
+mod bulk;
 mod candidates;
 mod copy;
 mod database;

@@ -11,6 +11,7 @@ use std::{
 use rusqlite::{Connection, types::ValueRef};
 
 use crate::{
+    bulk::Bulk,
     copy,
     database::{Database, Mode},
     error::{Error, ErrorKind, Result},
@@ -105,18 +106,18 @@ impl OpenOptions {
             let sqlite = |error| Error::sqlite(path, error);
             let mut guard = guard;
             guard.tombstones.refresh()?;
-            let mut insert =
-                conn.prepare("INSERT INTO history(id, prompt, created_at, cwd) VALUES (?, ?, ?, ?)").map_err(sqlite)?;
-            for (id, (prompt, created_at, cwd)) in &rows {
-                insert.execute((id, prompt, created_at, cwd)).map_err(sqlite)?;
-            }
             let shape = Shape::read(conn).map_err(sqlite)?;
-            let ledger = Ledger::new(conn, &shape, &guard, now);
+            let bulk = Bulk::begin(Ledger::new(conn, &shape, &guard, now), usize::MAX).map_err(sqlite)?;
+            let ledger = bulk.ledger();
+            for (id, (prompt, created_at, cwd)) in &rows {
+                ledger.restore(*id, prompt, *created_at, cwd.as_deref()).map_err(sqlite)?;
+            }
             supply(&mut |submission| {
                 let outcome = ledger.record(&submission).map_err(sqlite)?;
                 supplied += usize::from(outcome.recorded() == Recorded::Inserted);
                 Ok(())
             })?;
+            bulk.end().map_err(sqlite)?;
             order::advance(conn, &shape).map_err(sqlite)
         })?;
         let aside = copy::dated_name(path, "corrupt", now);

@@ -93,9 +93,23 @@ pub(crate) enum Fts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Triggers {
     pub(crate) insert: bool,
-    pub(crate) update: bool,
     pub(crate) delete: bool,
+    /// Whether all triggers of the tables that we write to are known, and do nothing else.
+    pub(crate) only_feed_index: bool,
 }
+
+/// What the triggers that only feed the index end with, without spaces and quotes.
+const FEEDING: [&str; 4] = [
+    "AFTERINSERTONHISTORYBEGININSERTINTOHISTORY_FTS(ROWID,PROMPT)VALUES(NEW.ID,NEW.PROMPT);END",
+    "AFTERDELETEONHISTORYBEGIN\
+     INSERTINTOHISTORY_FTS(HISTORY_FTS,ROWID,PROMPT)VALUES(DELETE,OLD.ID,OLD.PROMPT);END",
+    "AFTERUPDATEONHISTORYBEGIN\
+     INSERTINTOHISTORY_FTS(HISTORY_FTS,ROWID,PROMPT)VALUES(DELETE,OLD.ID,OLD.PROMPT);\
+     INSERTINTOHISTORY_FTS(ROWID,PROMPT)VALUES(NEW.ID,NEW.PROMPT);END",
+    "AFTERUPDATEOFPROMPTONHISTORYBEGIN\
+     INSERTINTOHISTORY_FTS(HISTORY_FTS,ROWID,PROMPT)VALUES(DELETE,OLD.ID,OLD.PROMPT);\
+     INSERTINTOHISTORY_FTS(ROWID,PROMPT)VALUES(NEW.ID,NEW.PROMPT);END",
+];
 
 /// All that the statements of this crate need to know about the form of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -165,19 +179,22 @@ impl Shape {
 }
 
 fn triggers(conn: &Connection) -> rusqlite::Result<Triggers> {
-    let mut found = Triggers::default();
-    let mut statement =
-        conn.prepare("SELECT upper(sql) FROM sqlite_master WHERE type = 'trigger' AND lower(tbl_name) = 'history'")?;
+    let mut found = Triggers { only_feed_index: true, ..Triggers::default() };
+    let mut statement = conn.prepare(
+        "SELECT upper(sql), lower(tbl_name) = 'history' FROM sqlite_master
+         WHERE type = 'trigger' AND (lower(tbl_name) = 'history' OR lower(tbl_name) GLOB 'watcher_*')",
+    )?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let sql: String = row.get(0)?;
+        let (sql, on_history): (String, bool) = (row.get(0)?, row.get(1)?);
+        let bare = sql.replace(|letter: char| letter.is_whitespace() || "'\"`[]".contains(letter), "");
+        found.only_feed_index &= on_history && FEEDING.iter().any(|end| bare.ends_with(end));
         let Some((head, body)) = sql.split_once("BEGIN") else { continue };
-        if !body.contains("HISTORY_FTS") {
+        if !on_history || !body.contains("HISTORY_FTS") {
             continue;
         }
         for word in head.split_whitespace() {
             found.insert |= word == "INSERT";
-            found.update |= word == "UPDATE";
             found.delete |= word == "DELETE";
         }
     }

@@ -9,6 +9,7 @@ use std::{
 use rusqlite::{Connection, Transaction};
 
 use crate::{
+    bulk::Bulk,
     database::{Database, Mode},
     detach::{self, Detached},
     entry::{Entry, Page},
@@ -156,8 +157,10 @@ impl HistoryStorage {
         let Some(queue) = &self.queue else { return pending(self.read_only()).1 };
         queue.run(move |writer| {
             writer.transact(|ledger, transaction, _| {
-                let outcomes =
-                    submissions.iter().map(|submission| ledger.record(submission)).collect::<Result<Vec<_>, _>>()?;
+                let bulk = Bulk::begin(*ledger, submissions.len())?;
+                let outcomes = submissions.iter().map(|submission| bulk.ledger().record(submission));
+                let outcomes = outcomes.collect::<Result<Vec<_>, _>>()?;
+                bulk.end()?;
                 guarded(|| work(transaction, &outcomes))
             })
         })

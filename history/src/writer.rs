@@ -16,6 +16,7 @@ use std::{
 use rusqlite::Transaction;
 
 use crate::{
+    bulk::Bulk,
     database::Database,
     error::{Error, ErrorKind, Result},
     guard::Guard,
@@ -176,14 +177,16 @@ impl Writer {
         loop {
             let mut taken = Vec::new();
             let result = self.write(|ledger, slice| {
+                let bulk = Bulk::begin(*ledger, waiting.len())?;
                 let mut outcomes = Vec::new();
                 for (submission, promise) in waiting.by_ref() {
                     taken.push(promise);
-                    outcomes.push(ledger.record(&submission)?);
+                    outcomes.push(bulk.ledger().record(&submission)?);
                     if slice.is_over() {
                         break;
                     }
                 }
+                bulk.end()?;
                 Ok(outcomes)
             });
             match result {
