@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a failing test should panic")]
 
 mod adding;
+mod bulk;
 mod child;
 mod damage;
 mod files;
