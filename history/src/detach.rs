@@ -5,9 +5,12 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use rusqlite::{Connection, OptionalExtension as _};
+
 use crate::{
     error::{Error, Result},
-    schema::TABLE_PREFIX,
+    index,
+    schema::{TABLE_PREFIX, has_table},
     slice::Slice,
     tombstone,
     writer::Writer,
@@ -47,36 +50,48 @@ pub(crate) fn detach(writer: &mut Writer) -> Result<Detached> {
 
 fn drop_tables(writer: &mut Writer) -> rusqlite::Result<Vec<String>> {
     let mut dropped = Vec::new();
+    // Virtual tables first: their shadow tables go with them.
+    while let Some((name, sql)) = next_table(&writer.database.conn)? {
+        if sql.starts_with("CREATE VIRTUAL") {
+            index::discard(&mut writer.database, &name)?;
+        } else {
+            drop_table(writer, &name, &sql)?;
+        }
+        dropped.push(name);
+    }
+    Ok(dropped)
+}
+
+fn next_table(conn: &Connection) -> rusqlite::Result<Option<(String, String)>> {
+    conn.query_row(
+        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND substr(name, 1, ?2) = ?1
+         ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC, name LIMIT 1",
+        (TABLE_PREFIX, i64::try_from(TABLE_PREFIX.len()).unwrap_or(0)),
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )
+    .optional()
+}
+
+fn drop_table(writer: &mut Writer, name: &str, sql: &str) -> rusqlite::Result<()> {
+    let quoted = name.replace('"', "\"\"");
+    let some = format!("DELETE FROM \"{quoted}\" WHERE rowid IN (SELECT rowid FROM \"{quoted}\" LIMIT 500)");
     loop {
         let slice;
         {
             let (transaction, _) = writer.database.begin()?;
             slice = Slice::begin();
-            // Virtual tables first: their shadow tables go with them.
-            let next: Option<(String, bool)> = transaction
-                .query_row(
-                    "SELECT name, sql LIKE '%WITHOUT ROWID%' OR sql LIKE 'CREATE VIRTUAL%' FROM sqlite_master
-                     WHERE type = 'table' AND substr(name, 1, ?2) = ?1
-                     ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC, name LIMIT 1",
-                    (TABLE_PREFIX, i64::try_from(TABLE_PREFIX.len()).unwrap_or(0)),
-                    |row| Ok((row.get(0)?, row.get(1)?)),
-                )
-                .map(Some)
-                .or_else(|error| match error {
-                    rusqlite::Error::QueryReturnedNoRows => Ok(None),
-                    other => Err(other),
-                })?;
-            let Some((name, whole)) = next else { return Ok(dropped) };
-            let quoted = name.replace('"', "\"\"");
-            let mut empty = whole;
+            // Another process may be detaching too.
+            if !has_table(&transaction, name)? {
+                return Ok(());
+            }
+            // Without row ids there is no cheap way to delete a part.
+            let mut empty = sql.contains("WITHOUT ROWID");
             while !empty && !slice.is_over() {
-                let some =
-                    format!("DELETE FROM \"{quoted}\" WHERE rowid IN (SELECT rowid FROM \"{quoted}\" LIMIT 500)");
                 empty = transaction.prepare_cached(&some)?.execute([])? == 0;
             }
             if empty {
                 transaction.execute_batch(&format!("DROP TABLE \"{quoted}\""))?;
-                dropped.push(name);
+                return transaction.commit();
             }
             transaction.commit()?;
         }

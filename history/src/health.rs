@@ -7,7 +7,7 @@ use crate::{
     copy,
     database::Database,
     error::{Error, Result},
-    prepare,
+    index,
     schema::{Fts, Shape},
     writer::Writer,
 };
@@ -67,6 +67,6 @@ pub(crate) fn repair(writer: &mut Writer) -> Result<Health> {
         .conn
         .query_row("SELECT sql FROM sqlite_master WHERE name = 'history_fts'", [], |row| row.get(0))
         .map_err(sqlite)?;
-    prepare::build_index(database, &sql.replacen("history_fts", "watcher_fts", 1)).map_err(sqlite)?;
+    index::build(database, &index::sql_like(&sql)).map_err(sqlite)?;
     check(database)
 }

@@ -2,12 +2,10 @@
 //! time. An import takes no part in folding and claims nothing `[H2]`.
 
 use std::{
-    collections::HashSet,
     io::BufRead,
     path::{Path, PathBuf},
 };
 
-use rusqlite::Connection;
 use serde::Deserialize;
 
 use crate::{
@@ -15,8 +13,8 @@ use crate::{
     database::{Database, Mode},
     error::{Error, ErrorKind, Result},
     fold::trim,
+    known::{Rows, Texts},
     ledger::prompt_hash,
-    schema::Shape,
     slice::Slice,
     submission::{Recorded, Submission},
     writer::Writer,
@@ -105,7 +103,7 @@ impl Import<'_> {
     /// that `known` holds is left out and counted.
     pub(crate) fn read(
         self,
-        known: &mut HashSet<i64>,
+        known: &mut Texts,
         now: i64,
         mut take: impl FnMut(Vec<Incoming>, usize) -> Result<()>,
     ) -> Result<()> {
@@ -194,21 +192,8 @@ fn read_database(path: &Path, mut each: impl FnMut(Incoming) -> Result<()>) -> R
     Ok(())
 }
 
-/// The prompts that the history holds, as hashes.
-pub(crate) fn known_prompts(conn: &Connection, shape: &Shape) -> rusqlite::Result<HashSet<i64>> {
-    let mut known = HashSet::new();
-    if shape.is_readable() {
-        let mut statement = conn.prepare("SELECT CAST(prompt AS TEXT) FROM history")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            known.insert(prompt_hash(row.get_ref(0)?.as_str().unwrap_or_default()));
-        }
-    }
-    Ok(known)
-}
-
 /// Records a batch in as many slices as it takes; how many were added, and how many were there.
-pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming]) -> Result<(usize, usize)> {
+pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], rows: &mut Rows) -> Result<(usize, usize)> {
     let (mut added, mut known) = (0, 0);
     let mut waiting = batch.iter();
     while waiting.len() > 0 {
@@ -216,9 +201,12 @@ pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming]) -> Result<(u
         writer.write(|ledger, slice| {
             let bulk = Bulk::begin(*ledger, waiting.len())?;
             let ledger = bulk.ledger();
+            if !ledger.shape().is_counted() {
+                rows.catch_up(ledger.conn())?;
+            }
             let (mut first, mut last) = (i64::MAX, i64::MIN);
             for incoming in waiting.by_ref() {
-                let outcome = ledger.import(&incoming.submission, incoming.uses)?;
+                let outcome = ledger.import(&incoming.submission, incoming.uses, rows)?;
                 match outcome.recorded() {
                     Recorded::Inserted | Recorded::Bumped => added += 1,
                     Recorded::Known => known += 1,

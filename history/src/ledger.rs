@@ -11,6 +11,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     fold::trim,
     guard::Guard,
+    known::Rows,
     meta,
     schema::{Fts, Shape},
     slice::Slice,
@@ -87,8 +88,8 @@ impl<'a> Ledger<'a> {
     }
 
     /// Records one submission of an import: it is there already, or it is new; it folds and claims nothing `[H2]`.
-    pub(crate) fn import(&self, submission: &Submission, uses: i64) -> rusqlite::Result<Outcome> {
-        self.guarded(submission, |_, prompt, at| self.imported(prompt, at, submission, uses))
+    pub(crate) fn import(&self, submission: &Submission, uses: i64, rows: &mut Rows) -> rusqlite::Result<Outcome> {
+        self.guarded(submission, |_, prompt, at| self.imported(prompt, at, submission, uses, rows))
     }
 
     fn guarded(
@@ -244,20 +245,23 @@ impl<'a> Ledger<'a> {
         }
     }
 
-    fn imported(&self, prompt: &str, at: i64, submission: &Submission, uses: i64) -> rusqlite::Result<(Recorded, i64)> {
+    fn imported(
+        &self,
+        prompt: &str,
+        at: i64,
+        submission: &Submission,
+        uses: i64,
+        rows: &mut Rows,
+    ) -> rusqlite::Result<(Recorded, i64)> {
         if let Some(row) = self.known(submission)? {
             return Ok((Recorded::Known, row));
         }
         if !self.shape.is_counted() {
-            let there: Option<i64> = self
-                .conn
-                .prepare_cached("SELECT id FROM history WHERE created_at = ? AND prompt = ? AND cwd IS ? LIMIT 1")?
-                .query_row(params![at, prompt, submission.cwd], |row| row.get(0))
-                .optional()?;
-            if let Some(row) = there {
+            if let Some(row) = rows.find(prompt, at, submission.cwd.as_deref()) {
                 return Ok((Recorded::Known, row));
             }
             let row = self.insert(prompt, at, submission, uses)?;
+            rows.note(row, prompt, at, submission.cwd.as_deref());
             // The row itself tells time and directory; only what has no room in it needs a record.
             if submission.session.is_some() || submission.key.is_some() {
                 self.note(row, prompt, at, submission, Origin::Imported, None)?;

@@ -52,6 +52,8 @@ mod forget;
 mod guard;
 mod health;
 mod import;
+mod index;
+mod known;
 mod ledger;
 mod limit;
 mod matcher;

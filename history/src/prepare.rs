@@ -3,21 +3,17 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, config::DbConfig, types::ToSqlOutput};
-
 use crate::{
     copy,
     database::Database,
     error::{Error, Result},
+    index,
     ledger::prompt_hash,
     meta, order, place,
     schema::{self, Form, Fts, Shape},
     slice::Slice,
     storage::Notice,
 };
-
-/// The index under construction; it takes the real name when it is complete.
-const UNDER_CONSTRUCTION: &str = "watcher_fts";
 
 /// Makes the database ready for a write. Takes the write lock only in slices.
 pub(crate) fn prepare(database: &mut Database, now: i64) -> Result<Vec<Notice>> {
@@ -31,8 +27,9 @@ pub(crate) fn prepare(database: &mut Database, now: i64) -> Result<Vec<Notice>> 
     }
     let shape = database.shape().map_err(|error| database.error(error))?;
     if shape.fts == Fts::Missing && shape.is_known() {
-        let sql = schema::fts_sql(UNDER_CONSTRUCTION);
-        build_index(database, &sql).map_err(|error| database.error(error))?;
+        index::build(database, &index::sql_of_ours()).map_err(|error| database.error(error))?;
+    } else if shape.own {
+        index::clear_away(database).map_err(|error| database.error(error))?;
     }
     let shape = database.shape().map_err(|error| database.error(error))?;
     if meta::get(&database.conn, meta::HISTORY_SQL).map_err(|error| database.error(error))?
@@ -81,78 +78,6 @@ fn first_contact(database: &mut Database, now: i64) -> Result<Option<Notice>> {
     }
     transaction.commit().map_err(sqlite)?;
     Ok(notice)
-}
-
-/// Builds a full-text index beside the history, in slices, and puts it in its place when it is complete: others see no
-/// index or all of it. An index that stood there is replaced.
-pub(crate) fn build_index(database: &mut Database, sql: &str) -> rusqlite::Result<()> {
-    database.unhurried(|database| build_in_slices(database, sql))
-}
-
-fn build_in_slices(database: &mut Database, sql: &str) -> rusqlite::Result<()> {
-    let replaces = database.shape()?.fts;
-    loop {
-        let slice;
-        {
-            let (transaction, shape) = database.begin()?;
-            slice = Slice::begin();
-            if shape.fts != replaces || !shape.is_known() {
-                drop_unfinished(&transaction)?;
-                return transaction.commit();
-            }
-            let done = index_slice(&transaction, sql, &slice)?;
-            if done {
-                if replaces != Fts::Missing {
-                    transaction.execute_batch("DROP TABLE history_fts")?;
-                }
-                rename_to_real(&transaction)?;
-                if !shape.triggers.insert {
-                    schema::create_insert_trigger(&transaction)?;
-                }
-                meta::remove(&transaction, meta::INDEXED)?;
-                return transaction.commit();
-            }
-            transaction.commit()?;
-        }
-        database.rest(&slice);
-    }
-}
-
-fn index_slice(conn: &Connection, sql: &str, slice: &Slice) -> rusqlite::Result<bool> {
-    let begun: bool =
-        conn.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE name = ?)", [UNDER_CONSTRUCTION], |row| {
-            row.get(0)
-        })?;
-    let mut indexed: i64 = if begun { meta::get(conn, meta::INDEXED)? } else { None }.unwrap_or(i64::MIN);
-    if !begun {
-        conn.execute_batch(sql)?;
-    }
-    let mut select = conn.prepare_cached("SELECT id, prompt FROM history WHERE id > ? ORDER BY id")?;
-    let mut insert = conn.prepare("INSERT INTO watcher_fts(rowid, prompt) VALUES (?, ?)")?;
-    let mut rows = select.query([indexed])?;
-    while let Some(row) = rows.next()? {
-        indexed = row.get(0)?;
-        insert.execute((indexed, ToSqlOutput::Borrowed(row.get_ref(1)?)))?;
-        if slice.is_over() {
-            meta::set(conn, meta::INDEXED, indexed)?;
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// The owner's insert trigger names the index that is missing at this moment; SQLite's older way of renaming looks at
-/// the table alone.
-fn rename_to_real(conn: &Connection) -> rusqlite::Result<()> {
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_LEGACY_ALTER_TABLE, true)?;
-    let renamed = conn.execute_batch("ALTER TABLE watcher_fts RENAME TO history_fts");
-    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_LEGACY_ALTER_TABLE, false)?;
-    renamed
-}
-
-fn drop_unfinished(conn: &Connection) -> rusqlite::Result<()> {
-    conn.execute_batch("DROP TABLE IF EXISTS watcher_fts")?;
-    meta::remove(conn, meta::INDEXED)
 }
 
 /// After the owner has built its table anew, rows may have other numbers: each record is led to the row that has its

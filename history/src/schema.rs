@@ -242,6 +242,13 @@ fn form(conn: &Connection) -> rusqlite::Result<Form> {
     })
 }
 
+/// Whether there is a table of this name, virtual or not.
+pub(crate) fn has_table(conn: &Connection, name: &str) -> rusqlite::Result<bool> {
+    conn.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)", [name], |row| {
+        row.get(0)
+    })
+}
+
 /// Makes an empty database ours, whole.
 pub(crate) fn create(conn: &Connection) -> rusqlite::Result<()> {
     conn.execute_batch(HISTORY)?;

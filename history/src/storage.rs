@@ -17,7 +17,8 @@ use crate::{
     export::Exported,
     forget::{self, Deleted},
     health::{self, Health},
-    import::{Import, Imported, import_batch, known_prompts},
+    import::{Import, Imported, import_batch},
+    known,
     limit::Limit,
     options::{Access, OpenOptions},
     pending::{Pending, pending},
@@ -237,12 +238,18 @@ impl HistoryStorage {
     /// ```
     pub fn import(&self, source: Import<'_>, mut progress: impl FnMut(Imported)) -> Result<Imported> {
         let Some(queue) = &self.queue else { return Err(self.read_only()) };
-        let mut known = self.read(known_prompts)?;
+        let (mut texts, mut rows) = self.read(known::read)?;
         let now = queue.run(|writer| Ok(writer.now())).wait()?;
         let mut sum = Imported::default();
-        source.read(&mut known, now, |batch, skipped| {
+        source.read(&mut texts, now, |batch, skipped| {
             let read = batch.len();
-            let (added, there) = queue.run(move |writer| import_batch(writer, &batch)).wait()?;
+            let mut there_already = std::mem::take(&mut rows);
+            let job = queue.run(move |writer| {
+                let (added, known) = import_batch(writer, &batch, &mut there_already)?;
+                Ok((added, known, there_already))
+            });
+            let (added, there, known) = job.wait()?;
+            rows = known;
             sum.read += read + skipped;
             sum.added += added;
             sum.known += there + skipped;
@@ -286,6 +293,19 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// What the database said.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{HistoryStorage, Selection};
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// store.add("deploy to staging", None);
+    /// store.add("deploy to production", None);
+    /// let doomed = Selection::all().matching("production$")?;
+    /// assert_eq!(store.select(&doomed)?[0].prompt(), "deploy to production");
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn select(&self, selection: &Selection) -> Result<Vec<Entry>> {
         self.read(|conn, shape| if shape.is_readable() { selection.entries(conn, shape) } else { Ok(Vec::new()) })
     }
@@ -323,6 +343,16 @@ impl HistoryStorage {
     /// # Errors
     /// [`ErrorKind::Corrupt`] when it can't even be copied; then
     /// [`rebuild_if_corrupt`](OpenOptions::rebuild_if_corrupt) is the way, once the store is closed.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::HistoryStorage;
+    /// let health = HistoryStorage::open(dir.path().join("history.db"))?.check()?;
+    /// assert!(health.file.is_empty() && health.index.is_none());
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn check(&self) -> Result<Health> {
         if let Some(queue) = &self.queue {
             queue.catch_up();
@@ -381,6 +411,17 @@ impl HistoryStorage {
     ///
     /// # Errors
     /// What the database said.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::HistoryStorage;
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// store.add("hello", Some("/p"));
+    /// assert_eq!(store.stats()?.prompts, 1);
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn stats(&self) -> Result<Stats> {
         self.read(Stats::read)
     }

@@ -53,6 +53,10 @@ fn does_its_job() {
             let source = Import::lines("lines", lines.as_bytes());
             store.import(source, |sum| println!("\nacknowledged {}", sum.added)).unwrap();
         }
+        ["repair"] => {
+            let store = HistoryStorage::open(&path).unwrap();
+            assert!(store.repair().wait().unwrap().is_well());
+        }
         ["make-with-open-umask"] => {
             rustix::process::umask(rustix::fs::Mode::empty());
             let store = HistoryStorage::open(&path).unwrap();

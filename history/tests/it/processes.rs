@@ -1,8 +1,12 @@
 //! Several processes and sudden death: K38, [H2], [H5].
 
-use std::io::{BufRead as _, BufReader};
+use std::{
+    io::{BufRead as _, BufReader},
+    time::Duration,
+};
 
-use history::{HistoryStorage, Import, Scope, rusqlite};
+use history::{HistoryStorage, Import, Scope, SearchOptions, rusqlite};
+use rusqlite::Connection;
 
 use crate::child::{finish, numbered_lines, start};
 
@@ -89,6 +93,50 @@ fn h5_kill_9_in_the_middle_of_a_bulk_import_leaves_a_whole_database_and_the_impo
     assert_eq!(sum.known + sum.added, 16_000);
     assert_eq!(count(&path), before.max(16_000));
     assert_eq!(store.recent(1, &Scope::everywhere()).unwrap().len(), 1);
+}
+
+#[test]
+fn h5_kill_9_in_the_middle_of_a_repair_leaves_an_index_and_the_next_one_completes_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    let store = HistoryStorage::open(&path).unwrap();
+    store.import(Import::lines("lines", numbered_lines(40_000).as_bytes()), |_| ()).unwrap();
+    store.close().unwrap();
+    let other = Connection::open(&path).unwrap();
+    other.busy_timeout(Duration::from_secs(10)).unwrap();
+    other.execute("INSERT INTO history_fts(history_fts, rowid, prompt) VALUES ('delete', 7, 'imported')", []).unwrap();
+    let indexed = || -> i64 {
+        let sql = "SELECT ifnull(max(value), 0) FROM watcher_meta WHERE name = 'indexed'";
+        other.query_row(sql, [], |row| row.get(0)).unwrap()
+    };
+    let mut before = 0;
+    for _ in 0..3 {
+        let mut child = start("repair", &path).spawn().unwrap();
+        while [0, before].contains(&indexed()) {
+            assert!(child.try_wait().unwrap().is_none(), "it was over before it could be killed");
+            std::thread::yield_now();
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        before = indexed();
+        let found = HistoryStorage::open(&path).unwrap().search("imported line", &SearchOptions::new(5)).unwrap();
+        assert_eq!(found.entries().len(), 5, "the old index answers until the new one is complete");
+    }
+    // One that was killed before the replaced index had gone left this behind.
+    other
+        .execute_batch(
+            "CREATE VIRTUAL TABLE watcher_old_fts USING fts5(prompt, content='history', content_rowid='id');
+             INSERT INTO watcher_old_fts(watcher_old_fts) VALUES ('rebuild')",
+        )
+        .unwrap();
+    finish(start("repair", &path).spawn().unwrap());
+    let tables: i64 = other
+        .query_row("SELECT count(*) FROM sqlite_master WHERE name GLOB 'watcher_*fts*'", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!((tables, indexed()), (0, 0));
+    let store = HistoryStorage::open(&path).unwrap();
+    assert!(store.check().unwrap().is_well());
+    assert_eq!(store.search("39999", &SearchOptions::new(5)).unwrap().entries().len(), 1);
 }
 
 #[test]
