@@ -1,0 +1,180 @@
+//! Which record or row a submission is, or comes right after: questions only, nothing is written.
+
+use rusqlite::{OptionalExtension as _, params};
+
+use super::{Ledger, WINDOW, prompt_hash};
+use crate::submission::Submission;
+
+impl Ledger<'_> {
+    pub(super) fn known(&self, submission: &Submission) -> rusqlite::Result<Option<i64>> {
+        let Some(key) = &submission.key else { return Ok(None) };
+        self.conn
+            .prepare_cached("SELECT row FROM watcher_submission WHERE key = ?")?
+            .query_row([key.as_bytes()], |row| row.get(0))
+            .optional()
+    }
+
+    /// The row of a record with a key that this submission is: same text, near in time, same directory or none, and the same
+    /// session where both name one.
+    pub(super) fn read_near(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT row FROM watcher_submission WHERE at BETWEEN ?2 - ?5 AND ?2 + ?5 AND prompt_hash = ?1
+                     AND key IS NOT NULL AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+                     AND (session IS ?4 OR session IS NULL OR ?4 IS NULL)
+                   ORDER BY abs(at - ?2), id LIMIT 1";
+        let hash = prompt_hash(prompt);
+        self.conn
+            .prepare_cached(sql)?
+            .query_row(params![hash, at, submission.cwd, submission.session, WINDOW], |found| found.get(0))
+            .optional()
+    }
+
+    /// The record without a key that this submission is, the nearest in time, with its row.
+    pub(super) fn told_near(
+        &self,
+        prompt: &str,
+        at: i64,
+        submission: &Submission,
+    ) -> rusqlite::Result<Option<(i64, i64)>> {
+        let sql = "SELECT id, row FROM watcher_submission WHERE at BETWEEN ?2 - ?4 AND ?2 + ?4 AND prompt_hash = ?1
+                     AND key IS NULL AND origin <> 3 AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+                   ORDER BY session IS NOT ?5, abs(at - ?2), id LIMIT 1";
+        let hash = prompt_hash(prompt);
+        self.conn
+            .prepare_cached(sql)?
+            .query_row(params![hash, at, submission.cwd, WINDOW, submission.session], |found| {
+                Ok((found.get(0)?, found.get(1)?))
+            })
+            .optional()
+    }
+
+    /// A row of somebody else's that no record stands for yet.
+    pub(super) fn unrecorded_row(
+        &self,
+        prompt: &str,
+        at: i64,
+        submission: &Submission,
+    ) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT id FROM history h
+                   WHERE created_at BETWEEN ?1 - ?4 AND ?1 + ?4 AND prompt = ?2
+                     AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+                     AND NOT EXISTS (SELECT 1 FROM watcher_submission WHERE row = h.id AND origin <> 2)
+                   ORDER BY abs(created_at - ?1), id LIMIT 1";
+        self.conn
+            .prepare_cached(sql)?
+            .query_row(params![at, prompt, submission.cwd, WINDOW], |row| row.get(0))
+            .optional()
+    }
+
+    /// A record without a key of the same row that this submission may be, the nearest in time.
+    pub(super) fn unkeyed(
+        &self,
+        row: i64,
+        at: i64,
+        submission: &Submission,
+        which: &str,
+    ) -> rusqlite::Result<Option<i64>> {
+        let sql = format!(
+            "SELECT id FROM watcher_submission WHERE row = ?1 AND key IS NULL AND {which}
+             AND at BETWEEN ?2 - ?4 AND ?2 + ?4 AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+             ORDER BY abs(at - ?2), id LIMIT 1"
+        );
+        self.conn
+            .prepare_cached(&sql)?
+            .query_row(params![row, at, submission.cwd, WINDOW], |found| found.get(0))
+            .optional()
+    }
+
+    /// Where prompts are unique, a row tells when it was used last and not when before. A repetition is looked for among
+    /// the records first, else it would claim a use that the owner counted for a later submission.
+    pub(super) fn repeated_use(&self, prompt: &str, at: i64) -> rusqlite::Result<Option<i64>> {
+        if !self.shape.is_counted() {
+            return Ok(None);
+        }
+        let Some((row, before, time)) = self.record_before(at)? else { return Ok(None) };
+        if before != prompt {
+            return Ok(None);
+        }
+        let between = self.row_before(at)?.is_some_and(|(_, _, created_at)| created_at > time);
+        Ok((!between).then_some(row))
+    }
+
+    /// The latest live addition: the row with the highest id, where prompts are unique the latest time. Imported rows
+    /// take no part `[H2]`.
+    pub(super) fn latest(&self) -> rusqlite::Result<Option<(i64, String)>> {
+        if self.shape.is_counted() {
+            // Of several in one second, the one that we saw submitted last.
+            let sql = "SELECT id, CAST(prompt AS TEXT) FROM history h
+                       WHERE created_at = (SELECT max(created_at) FROM history WHERE NOT EXISTS
+                         (SELECT 1 FROM watcher_import WHERE first <= history.id AND last >= history.id))
+                       ORDER BY (SELECT max(s.id) FROM watcher_submission s WHERE s.row = h.id) DESC, id DESC LIMIT 1";
+            return self.conn.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional();
+        }
+        let mut below = i64::MAX;
+        loop {
+            let found = self
+                .conn
+                .prepare_cached("SELECT id, CAST(prompt AS TEXT) FROM history WHERE id < ? ORDER BY id DESC LIMIT 1")?
+                .query_row([below], |row| Ok((row.get(0)?, row.get(1)?)))
+                .optional()?;
+            let Some((row, prompt)) = found else { return Ok(None) };
+            match self.imported_from(row)? {
+                Some(first) => below = first,
+                None => return Ok(Some((row, prompt))),
+            }
+        }
+    }
+
+    /// The live addition that came last up to `at`.
+    pub(super) fn before(&self, at: i64) -> rusqlite::Result<Option<(i64, String)>> {
+        let row = self.row_before(at)?;
+        let record = if self.shape.is_counted() { self.record_before(at)? } else { None };
+        let later = match (row, record) {
+            (Some(row), Some(record)) if row.2 > record.2 => Some(row),
+            (row, record) => record.or(row),
+        };
+        Ok(later.map(|(id, prompt, _)| (id, prompt)))
+    }
+
+    fn record_before(&self, at: i64) -> rusqlite::Result<Option<(i64, String, i64)>> {
+        let sql = "SELECT h.id, CAST(h.prompt AS TEXT), s.at FROM watcher_submission s JOIN history h ON h.id = s.row
+                   WHERE s.at <= ? AND s.origin <> 3 ORDER BY s.at DESC, s.id DESC LIMIT 1";
+        self.conn
+            .prepare_cached(sql)?
+            .query_row([at], |found| Ok((found.get(0)?, found.get(1)?, found.get(2)?)))
+            .optional()
+    }
+
+    fn row_before(&self, at: i64) -> rusqlite::Result<Option<(i64, String, i64)>> {
+        // Bounded, since the write lock is held: a thousand imported prompts in between end the search for a repetition.
+        let sql = "SELECT id, CAST(prompt AS TEXT), created_at FROM history
+                   WHERE created_at <= ? ORDER BY created_at DESC, id DESC LIMIT 1000";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut rows = statement.query([at])?;
+        while let Some(row) = rows.next()? {
+            let id = row.get(0)?;
+            if self.imported_from(id)?.is_none() {
+                return Ok(Some((id, row.get(1)?, row.get(2)?)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The first row of the import that this row came with.
+    fn imported_from(&self, row: i64) -> rusqlite::Result<Option<i64>> {
+        let sql = "SELECT first, last FROM watcher_import WHERE first <= ? ORDER BY first DESC LIMIT 1";
+        let range: Option<(i64, i64)> =
+            self.conn.prepare_cached(sql)?.query_row([row], |found| Ok((found.get(0)?, found.get(1)?))).optional()?;
+        Ok(range.filter(|(_, last)| *last >= row).map(|(first, _)| first))
+    }
+
+    /// The row of a prompt that somebody else has counted up without a record of ours, with its count `[H4]`.
+    pub(super) fn uncounted_use(&self, prompt: &str, at: i64) -> rusqlite::Result<Option<(i64, Option<i64>)>> {
+        let Some(found) = self.find(prompt)? else { return Ok(None) };
+        let ours: i64 = self
+            .conn
+            .prepare_cached("SELECT count(*) FROM watcher_submission WHERE row = ? AND origin <> 2")?
+            .query_row([found.row], |row| row.get(0))?;
+        let is_theirs = found.uses > ours && at <= found.created_at + WINDOW;
+        Ok(is_theirs.then_some((found.row, Some(found.uses))))
+    }
+}
