@@ -10,7 +10,8 @@ use crate::id::EntryId;
 use crate::json::{Json, JsonKind, JsonText, quote};
 use crate::log::Index;
 use crate::message::{Message, Role};
-use crate::session::{Payloads, Session};
+use crate::payload::Payloads;
+use crate::session::Session;
 
 /// The context for the model.
 #[derive(Clone, Debug, Default)]

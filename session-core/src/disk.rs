@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Session;
 use crate::storage::{
-    FileIdentity, Holder, OpenMode, Replacement, SessionStorage, StorageLock, StorageReader, StorageWriter,
+    FileIdentity, Holder, OpenMode, Replacement, SessionStorage, StorageLock, StorageReader, StorageWriter, read_range,
 };
 
 /// How long an operation waits for another process of ours.
@@ -23,11 +23,11 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LOOKS: usize = 4;
 const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
 /// How much of the beginning and of the end of what we know is compared when a file has grown.
-const HEAD: usize = 512;
+const HEAD: u64 = 512;
 const TAIL: usize = 256;
 /// How many replaced files are kept open for what late writers add to them.
 const REPLACED: usize = 4;
-const COPY: usize = 256 * 1024;
+const COPY: u64 = 256 * 1024;
 
 /// Whether a rewrite may go ahead while a process that is not ours has the file open for writing `[W6]`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -164,10 +164,10 @@ impl Disk {
     /// Whether the file still begins and goes on as we know it.
     fn is_continued(&self, session: &Session) -> Result<bool> {
         let Some(origin) = &session.origin else { return Ok(false) };
-        let head = read_range(origin.file.as_ref(), 0, self.known.head.len())?;
+        let head = read_range(origin.file.as_ref(), 0, self.known.head.len() as u64)?;
         let tail_start = self.known.len - self.known.tail.len() as u64;
         Ok(head == self.known.head
-            && read_range(origin.file.as_ref(), tail_start, self.known.tail.len())? == self.known.tail)
+            && read_range(origin.file.as_ref(), tail_start, self.known.tail.len() as u64)? == self.known.tail)
     }
 
     fn read_on(&mut self, session: &mut Session) -> Result<()> {
@@ -384,8 +384,7 @@ impl Disk {
             if len <= replaced.merged {
                 continue;
             }
-            let room = usize::try_from(len - replaced.merged).unwrap_or(usize::MAX);
-            let bytes = read_range(replaced.file.as_ref(), replaced.merged, room)?;
+            let bytes = read_range(replaced.file.as_ref(), replaced.merged, len - replaced.merged)?;
             // A line that is still being written comes later.
             let whole = memchr::memrchr(b'\n', &bytes).map_or(0, |end| end + 1);
             replaced.merged += whole as u64;
@@ -416,27 +415,13 @@ impl Known {
         };
         let file = origin.file.as_ref();
         let (stat, len) = (file.stat()?, session.loaded.len);
-        let head = read_range(file, 0, HEAD.min(usize::try_from(len).unwrap_or(HEAD)))?;
-        let tail_len = TAIL.min(usize::try_from(len).unwrap_or(TAIL));
-        let tail = read_range(file, len - tail_len as u64, tail_len)?;
+        let head = read_range(file, 0, len.min(HEAD))?;
+        let tail_len = len.min(TAIL as u64);
+        let tail = read_range(file, len - tail_len, tail_len)?;
         // A file that grew while it was read has another length than what was read: the next look will see that.
         let known = Self { identity: stat.identity, len, modified: stat.modified, head, tail, doubtful: false };
         Ok((origin.path.clone(), known))
     }
-}
-
-/// Up to `len` bytes at `offset`.
-fn read_range(file: &dyn StorageReader, offset: u64, len: usize) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; len];
-    let mut filled = 0;
-    while filled < len {
-        match file.read_at(offset + filled as u64, &mut bytes[filled..])? {
-            0 => break,
-            n => filled += n,
-        }
-    }
-    bytes.truncate(filled);
-    Ok(bytes)
 }
 
 /// Copies a range of the file into its replacement, a piece at a time.
@@ -447,8 +432,7 @@ fn copy_range<S: SessionStorage + ?Sized>(
 ) -> Result<()> {
     let mut at = range.start;
     while at < range.end {
-        let wanted = usize::try_from(range.end - at).unwrap_or(COPY).min(COPY);
-        let piece = read_range(file, at, wanted)?;
+        let piece = read_range(file, at, (range.end - at).min(COPY))?;
         if piece.is_empty() {
             return Err(Error::new(
                 ErrorKind::Changed,

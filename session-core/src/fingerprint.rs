@@ -6,7 +6,7 @@
 use sha2::{Digest, Sha256};
 
 use crate::error::Result;
-use crate::storage::StorageReader;
+use crate::storage::{StorageReader, read_range};
 
 /// The bytes of a fingerprint's hash: the first half of a SHA-256.
 const HASH_LEN: usize = 16;
@@ -62,20 +62,6 @@ impl Fingerprint {
         let hash = u128::from_str_radix(digits, 16).ok()?.to_be_bytes();
         Some(Self { offset, len, hash })
     }
-}
-
-/// The bytes of a range, fewer when the file ends before.
-pub(crate) fn read_range(file: &dyn StorageReader, offset: u64, len: u64) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read_at(offset + filled as u64, &mut bytes[filled..])? {
-            0 => break,
-            n => filled += n,
-        }
-    }
-    bytes.truncate(filled);
-    Ok(bytes)
 }
 
 #[cfg(test)]

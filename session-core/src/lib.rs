@@ -4,6 +4,7 @@
 mod artifacts;
 mod blob;
 mod block;
+mod brackets;
 mod catalog;
 mod clock;
 mod compose;
@@ -25,6 +26,7 @@ mod log;
 mod manager;
 mod message;
 mod migrate;
+mod payload;
 mod persist;
 mod pointer;
 mod reader;

@@ -15,7 +15,7 @@ use crate::migrate::{Migration, TreeMigration};
 use crate::salvage::Salvage;
 use crate::scan::{Field, OwnKeys, Shape};
 use crate::source::WINDOW;
-use crate::storage::StorageReader;
+use crate::storage::{StorageReader, read_range};
 
 /// What to do with a last line that has no line feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -186,7 +186,7 @@ impl Loaded {
     /// A first line of type `title`; true when it is dealt with.
     fn title_line(&mut self, line: Line, file: &dyn StorageReader) -> Result<bool> {
         if line.ended && line.len + 1 == TITLE_SLOT_LEN as u64 {
-            let bytes = read_exact(file, line.offset, line.len + 1)?;
+            let bytes = read_range(file, line.offset, line.len + 1)?;
             self.slot = TitleSlot::parse(&bytes);
             self.slot_offset = line.offset;
         }
@@ -197,7 +197,7 @@ impl Loaded {
     }
 
     fn first_object(&mut self, line: Line, offset: u64, len: u64, file: &dyn StorageReader) -> Result<()> {
-        let header = if len <= LONGEST_HEADER { Header::parse(&read_exact(file, offset, len)?) } else { None };
+        let header = if len <= LONGEST_HEADER { Header::parse(&read_range(file, offset, len)?) } else { None };
         let Some(header) = header else {
             self.invalid = true;
             return Ok(());
@@ -224,17 +224,4 @@ impl Loaded {
         self.has_extra = true;
         self.defects.report(kind, line.number, line.offset);
     }
-}
-
-fn read_exact(file: &dyn StorageReader, offset: u64, len: u64) -> Result<Vec<u8>> {
-    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
-    let mut filled = 0;
-    while filled < bytes.len() {
-        match file.read_at(offset + filled as u64, &mut bytes[filled..])? {
-            0 => break,
-            n => filled += n,
-        }
-    }
-    bytes.truncate(filled);
-    Ok(bytes)
 }

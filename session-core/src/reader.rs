@@ -4,7 +4,8 @@
 
 use crate::error::Result;
 use crate::json::JsonText;
-use crate::session::{Entry, Payloads, Session};
+use crate::payload::Payloads;
+use crate::session::{Entry, Session};
 
 /// Reads entries of one session through a window of its file: neighbours cost one read, in either direction.
 ///

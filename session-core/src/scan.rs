@@ -11,6 +11,7 @@
 use memchr::memchr2;
 
 use crate::block::{Carry, block_at, brackets_outside};
+use crate::brackets::Brackets;
 use crate::json::{decode, validate};
 
 /// What a line's own keys say.
@@ -506,52 +507,6 @@ fn own_key(spelling: &[u8]) -> Option<OwnKey> {
         return named(decode(spelling).as_bytes());
     }
     named(spelling)
-}
-
-/// The open brackets, one bit each: 1 for an object.
-#[derive(Debug, Default)]
-struct Brackets {
-    /// Levels beyond the first 64, filled words.
-    below: Vec<u64>,
-    top: u64,
-    depth: u64,
-}
-
-impl Brackets {
-    fn clear(&mut self) {
-        self.below.clear();
-        self.top = 0;
-        self.depth = 0;
-    }
-
-    fn depth(&self) -> u64 {
-        self.depth
-    }
-
-    fn push(&mut self, bracket: u8) {
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.below.push(self.top);
-        }
-        self.top = self.top << 1 | u64::from(bracket == b'{');
-        self.depth += 1;
-    }
-
-    fn top_is_object(&self) -> bool {
-        self.depth > 0 && self.top & 1 == 1
-    }
-
-    /// Takes the last bracket off; false when `close` does not close it.
-    fn pop(&mut self, close: u8) -> bool {
-        if self.depth == 0 || self.top_is_object() != (close == b'}') {
-            return false;
-        }
-        self.depth -= 1;
-        self.top >>= 1;
-        if self.depth > 0 && self.depth.is_multiple_of(64) {
-            self.top = self.below.pop().unwrap_or_default();
-        }
-        true
-    }
 }
 
 #[cfg(test)]

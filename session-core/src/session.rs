@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::blob::BlobStore;
-use crate::blob::resolve::{BlobProblemKind, resolve_blobs};
 use crate::clock::Timestamp;
 use crate::context::{self, Context};
 use crate::defect::{Defect, DefectKind, Defects};
@@ -18,7 +17,7 @@ use crate::json::{Json, JsonKind, JsonText};
 use crate::load::Loaded;
 use crate::log::{Envelope, Index, Log, Place, number_of};
 use crate::message::Message;
-use crate::source::{CheckedLine, Lines};
+use crate::payload::Payloads;
 use crate::storage::{FileSessionStorage, SessionStorage, StorageReader};
 use crate::tree::{self, Ancestors, TreeNode};
 use crate::usage::{Usage, UsageShape};
@@ -59,7 +58,7 @@ pub struct Session {
     pub(crate) loaded: Loaded,
     pub(crate) leaf: Option<Index>,
     pub(crate) origin: Option<Origin>,
-    blobs: Option<BlobStore>,
+    pub(crate) blobs: Option<BlobStore>,
     /// What the file holds now, when a read found that it was changed.
     anew: Mutex<Option<Arc<Session>>>,
 }
@@ -395,12 +394,11 @@ impl Session {
     }
 
     pub(crate) fn payloads(&self) -> Payloads<'_> {
-        let file = self.origin.as_ref().map(|origin| &origin.file);
-        Payloads { session: self, lines: Lines::new(self.log(), &self.loaded.migration, file) }
+        Payloads::of(self)
     }
 
     /// The session as its file is now, loaded once when a read finds that it was changed `[L9]`.
-    fn anew(&self) -> Result<Arc<Session>> {
+    pub(crate) fn anew(&self) -> Result<Arc<Session>> {
         let mut anew = self.anew.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(session) = &*anew {
             return Ok(Arc::clone(session));
@@ -414,78 +412,8 @@ impl Session {
     }
 }
 
-/// Reads payloads one after the other.
-#[derive(Debug)]
-pub(crate) struct Payloads<'s> {
-    session: &'s Session,
-    lines: Lines<'s>,
-}
-
 impl AsRef<Session> for Session {
     fn as_ref(&self) -> &Session {
-        self
-    }
-}
-
-/// An entry's JSON, and what was found wrong while it was read.
-#[derive(Debug, Default)]
-pub(crate) struct Payload {
-    /// None when the line is no JSON.
-    pub(crate) json: Option<JsonText>,
-    pub(crate) defects: Vec<DefectKind>,
-}
-
-impl Payloads<'_> {
-    pub(crate) fn read(&mut self, entry: Index) -> Result<Payload> {
-        let payload = match self.lines.read(entry) {
-            Err(error) if error.kind() == ErrorKind::Changed => self.read_anew(entry, &error)?,
-            line => Payload::of(&line?),
-        };
-        Ok(payload.resolved(self.session.blobs.as_ref()))
-    }
-
-    /// An entry's line as it is or would be in a current file: migrated, references left as they are. Bytes that are no
-    /// JSON are given as they stand.
-    pub(crate) fn line(&mut self, entry: Index) -> Result<Vec<u8>> {
-        Ok(self.lines.read(entry)?.bytes.into_owned())
-    }
-
-    fn read_anew(&self, entry: Index, error: &Error) -> Result<Payload> {
-        let changed = |_: Error| match self.session.path() {
-            Some(path) => error.clone().at(path),
-            None => error.clone(),
-        };
-        let session = self.session.anew().map_err(changed)?;
-        let found = session.log().find(self.session.log().id(entry)).ok_or_else(|| changed(error.clone()))?;
-        let mut payloads = session.payloads();
-        let line = payloads.lines.read(found).map_err(changed)?;
-        Ok(Payload::of(&line))
-    }
-}
-
-impl Payload {
-    fn of(line: &CheckedLine<'_>) -> Self {
-        if line.is_json {
-            Self { json: Some(JsonText::from_valid(&line.bytes)), defects: Vec::new() }
-        } else {
-            Self { json: None, defects: vec![DefectKind::PayloadNotJson] }
-        }
-    }
-
-    fn resolved(mut self, blobs: Option<&BlobStore>) -> Self {
-        let (Some(json), Some(blobs)) = (&self.json, blobs) else { return self };
-        let (resolved, problems) = resolve_blobs(json, blobs);
-        for problem in problems {
-            tracing::warn!(%problem, "an image stays a reference");
-            self.defects.push(match problem.kind() {
-                BlobProblemKind::Missing => DefectKind::MissingBlob,
-                BlobProblemKind::BadReference | BlobProblemKind::NotAUrl => DefectKind::BadBlobReference,
-                _ => DefectKind::CorruptBlob,
-            });
-        }
-        if let Cow::Owned(resolved) = resolved {
-            self.json = Some(resolved);
-        }
         self
     }
 }

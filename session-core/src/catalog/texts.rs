@@ -4,7 +4,8 @@ use crate::entry::EntryKind;
 use crate::error::Result;
 use crate::log::Index;
 use crate::message::{Message, Role};
-use crate::session::{Payloads, Session};
+use crate::payload::Payloads;
+use crate::session::Session;
 
 /// The text of one message.
 #[derive(Clone, Debug, PartialEq, Eq)]

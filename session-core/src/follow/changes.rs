@@ -10,10 +10,10 @@ use crate::clock::Timestamp;
 use crate::defect::Defects;
 use crate::entry::EntryKind;
 use crate::error::{Error, ErrorKind, Result};
-use crate::fingerprint::{Fingerprint, read_range};
+use crate::fingerprint::Fingerprint;
 use crate::id::EntryId;
 use crate::json::{JsonText, validate};
-use crate::storage::StorageReader;
+use crate::storage::{StorageReader, read_range};
 
 /// What became of the file since the look before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

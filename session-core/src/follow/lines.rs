@@ -14,14 +14,14 @@ use super::{LONGEST_KEPT, LastLine, Slice};
 use crate::clock::Timestamp;
 use crate::defect::{DefectKind, Defects};
 use crate::error::Result;
-use crate::fingerprint::{Fingerprint, read_range};
+use crate::fingerprint::Fingerprint;
 use crate::header::{FormatVersion, Header, LONGEST_HEADER, TITLE_SLOT_LEN, TitleSlot, is_header_kind, is_title_line};
 use crate::lines::BOM;
 use crate::migrate::DerivedIds;
 use crate::salvage::Salvage;
 use crate::scan::{Field, OwnKeys, Scanner, Shape};
 use crate::source::WINDOW;
-use crate::storage::StorageReader;
+use crate::storage::{StorageReader, read_range};
 
 /// How much of the first object tells a file from others: enough for `type`, `version` and most of a UUID.
 const HEAD_LEN: usize = 64;

@@ -6,7 +6,8 @@ use super::{Notice, SessionManager, State, WhatIsThere, lines_to_write, range_in
 use crate::disk::{Disk, held_elsewhere, write_whole};
 use crate::error::{Error, ErrorKind, Result};
 use crate::log::Index;
-use crate::session::{Payloads, Session};
+use crate::payload::Payloads;
+use crate::session::Session;
 
 impl SessionManager {
     /// Makes sure that the session's file exists and holds everything: writes a session that was not written yet, and one

@@ -116,6 +116,20 @@ pub trait StorageReader: Send + Sync + fmt::Debug {
     fn stat(&self) -> Result<Stat>;
 }
 
+/// The bytes of a range, fewer when the file ends before.
+pub(crate) fn read_range(file: &dyn StorageReader, offset: u64, len: u64) -> Result<Vec<u8>> {
+    let mut bytes = vec![0; usize::try_from(len).unwrap_or(usize::MAX)];
+    let mut filled = 0;
+    while filled < bytes.len() {
+        match file.read_at(offset + filled as u64, &mut bytes[filled..])? {
+            0 => break,
+            n => filled += n,
+        }
+    }
+    bytes.truncate(filled);
+    Ok(bytes)
+}
+
 /// A file opened for writing.
 ///
 /// After its first error a writer writes no more: every later call returns that error, so nothing lands behind a torn line.
