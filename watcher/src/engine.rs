@@ -3,6 +3,8 @@
 //!
 //! A hint means "look": lost events, rescans, renames and polling take the same way.
 
+mod reading;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,11 +13,11 @@ use std::time::{Duration, SystemTime};
 
 use history::HistoryStorage;
 use session_core::AgentDir;
-use session_core::follow::{Position, Transition};
+use session_core::follow::Position;
 use session_core::storage::{FileKind, SessionStorage};
 
 use crate::discover::{self, Filter};
-use crate::intake::{Attention, Look};
+use crate::intake::Attention;
 use crate::ledger::Change;
 use crate::sinks::history::{self as sink, Tally};
 use crate::sinks::pointers::{Knowledge, PointerSink};
@@ -25,8 +27,6 @@ use crate::tails::Tails;
 use crate::terminals::Processes;
 use crate::watches::{Standing, Watches};
 
-/// Prompts that are held before they are written; a first sync sorts at least so much by time.
-const GATHERED_BYTES: usize = 256 * 1024 * 1024;
 /// The terminal of a session is looked for at most so often.
 const DISCOVERY: Duration = Duration::from_secs(5);
 
@@ -328,108 +328,6 @@ impl Engine {
         }
     }
 
-    /// Looks at files and writes what they brought. Returns whether files appeared, moved or went.
-    fn read(&mut self, files: BTreeSet<PathBuf>, now: Moment, report: &mut Report) -> bool {
-        let mut gathered = Gathered::default();
-        let mut has_moves = false;
-        for path in files {
-            if self.stop.load(Ordering::Relaxed) {
-                break;
-            }
-            has_moves |= self.take_over(&path);
-            let before = self.tails.get(&path).map(|tail| tail.position().clone());
-            let look = self.tails.get_or_new(&path).look(self.storage.as_ref(), &path, now.clock, self.attention);
-            if look.is_ok() {
-                self.unread.remove(&path);
-            }
-            match look {
-                Ok(Some(look)) if look.transition == Some(Transition::Deleted) => {
-                    self.tails.vanish(&path);
-                    self.told.remove(&path);
-                    has_moves = true;
-                }
-                Ok(Some(look)) => {
-                    self.tails.looked(&path);
-                    self.tails.appear(&path);
-                    has_moves |= look.transition.is_some_and(Transition::is_from_the_beginning);
-                    report.files_read += 1;
-                    self.board.working(|state| state.read += 1);
-                    if let Some(problem) = look.problem() {
-                        report.problems.push(problem);
-                    }
-                    gathered.add(path, before, look);
-                }
-                Ok(None) if before.is_none() => self.tails.roll_back(&path, None),
-                Ok(None) => self.tails.appear(&path),
-                Err(error) => {
-                    self.tails.roll_back(&path, before);
-                    self.unread.insert(path.clone());
-                    if self.told.insert(path) {
-                        report.problems.push(error.to_string());
-                    }
-                }
-            }
-            if gathered.bytes > GATHERED_BYTES {
-                self.commit(std::mem::take(&mut gathered), now, report);
-            }
-        }
-        self.commit(gathered, now, report);
-        has_moves
-    }
-
-    /// When a file that is followed has this name now, reading goes on under it. Returns whether that is so.
-    fn take_over(&mut self, path: &Path) -> bool {
-        let Ok(Some(identity)) = self.storage.identity(path) else { return false };
-        if self.tails.get(path).is_some_and(|tail| tail.identity() == Some(identity)) {
-            return false;
-        }
-        let Some(old) = self.tails.path_of(identity).map(Path::to_owned).filter(|old| old != path) else {
-            return false;
-        };
-        let is_there = self.storage.identity(&old).is_ok_and(|at_old| at_old == Some(identity));
-        if is_there {
-            return false;
-        }
-        self.tails.rename(&old, path);
-        if let Some(position) = self.tails.get(path).map(|tail| tail.position().clone()) {
-            self.unsaved.insert(path.to_owned(), position);
-        }
-        true
-    }
-
-    fn commit(&mut self, gathered: Gathered, now: Moment, report: &mut Report) {
-        let Gathered { looks, mut before, written, .. } = gathered;
-        if looks.is_empty() {
-            return;
-        }
-        if looks.iter().all(|(_, look)| look.prompts.is_empty()) {
-            self.unsaved.extend(looks.into_iter().map(|(path, look)| (path, look.position)));
-        } else {
-            let waiting = std::mem::take(&mut self.unsaved).into_iter();
-            let waiting = waiting.filter(|(path, _)| !before.contains_key(path));
-            let looks = waiting.map(|(path, position)| (path, Look { position, ..Look::default() })).chain(looks);
-            let (board, tally) = (&self.board, &mut report.tally);
-            let committed = sink::commit(&self.store, looks.collect(), &self.stop, |finished, done| {
-                for path in &finished {
-                    before.remove(path);
-                }
-                tally.add(done);
-                board.working(|state| state.added += done.added);
-            });
-            if let Err(error) = committed {
-                report.problems.push(error.to_string());
-                for (path, position) in before {
-                    self.tails.roll_back(&path, position);
-                    self.retry.insert(path);
-                }
-            }
-        }
-        for path in written {
-            self.announce(&path, now, report);
-        }
-        self.board.idle();
-    }
-
     fn save_positions(&mut self, report: &mut Report) {
         let unsaved = std::mem::take(&mut self.unsaved).into_iter();
         let changes: Vec<Change> = unsaved.map(|(path, position)| Change::Read(path, Box::new(position))).collect();
@@ -474,28 +372,6 @@ impl Engine {
             state.files = files;
             state.polled = polled;
         });
-    }
-}
-
-/// What looks brought, before it is written.
-#[derive(Default)]
-struct Gathered {
-    looks: Vec<(PathBuf, Look)>,
-    /// Where reading began: what to go back to when writing fails.
-    before: BTreeMap<PathBuf, Option<Position>>,
-    /// Files that are being written.
-    written: Vec<PathBuf>,
-    bytes: usize,
-}
-
-impl Gathered {
-    fn add(&mut self, path: PathBuf, before: Option<Position>, look: Look) {
-        self.bytes += look.prompts.iter().map(|prompt| prompt.text.len()).sum::<usize>();
-        self.before.insert(path.clone(), before);
-        if look.has_news && look.is_fresh {
-            self.written.push(path.clone());
-        }
-        self.looks.push((path, look));
     }
 }
 

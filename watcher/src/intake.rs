@@ -3,8 +3,8 @@
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use session_core::follow::{Follower, Position, Slice, Transition};
-use session_core::storage::{FileIdentity, SessionStorage};
+use session_core::follow::{Buffer, Follower, Position, Slice, Transition};
+use session_core::storage::{FileIdentity, SessionStorage, Stat};
 use session_core::{EntryKind, ErrorKind, Result};
 
 use crate::prompt::Prompt;
@@ -68,6 +68,11 @@ impl Tail {
         self.position().session().and_then(|session| session.cwd()).filter(|cwd| !cwd.is_empty())
     }
 
+    /// Whether a look at a file of which this is known could bring anything.
+    pub(crate) fn has_news(&self, stat: &Stat, now: SystemTime, attention: Attention) -> bool {
+        !self.follower.has_seen(stat, slice(is_settled(stat, now, attention)))
+    }
+
     /// Looks at the file that `path` names until nothing more is new. None when nothing is.
     ///
     /// # Errors
@@ -78,18 +83,19 @@ impl Tail {
         path: &Path,
         now: SystemTime,
         attention: Attention,
+        buffer: &mut Buffer,
     ) -> Result<Option<Look>> {
         let Some(stat) = storage.stat(path)? else {
             return Ok(self.identity().map(|_| Look { transition: Some(Transition::Deleted), ..self.empty() }));
         };
-        let is_quiet = now.duration_since(stat.modified).is_ok_and(|since| since >= QUIET);
-        let is_settled = is_quiet || attention == Attention::Once;
-        let slice = if is_settled { Slice::default().taking_last_line() } else { Slice::default() };
-        let mut look = Look { is_fresh: !is_quiet, ..self.empty() };
+        let is_settled = is_settled(&stat, now, attention);
+        let slice = slice(is_settled);
+        let mut look = Look { is_fresh: !is_quiet(&stat, now), ..self.empty() };
         loop {
-            let changes = self.follower.look(storage, path, slice)?;
+            let changes = self.follower.look_into(storage, path, slice, std::mem::take(buffer))?;
             if look.transition.is_none() {
                 if matches!(changes.transition(), Transition::Unchanged | Transition::NotYet) {
+                    *buffer = changes.into_buffer();
                     return Ok(None);
                 }
                 look.transition = Some(changes.transition());
@@ -112,7 +118,9 @@ impl Tail {
             if let Some(first) = changes.defects().list().first() {
                 look.defect(changes.defects().total(), &first.to_string());
             }
-            if !changes.has_more() {
+            let has_more = changes.has_more();
+            *buffer = changes.into_buffer();
+            if !has_more {
                 break;
             }
         }
@@ -129,6 +137,19 @@ impl Tail {
     fn empty(&self) -> Look {
         Look { position: self.position().clone(), ..Look::default() }
     }
+}
+
+fn is_quiet(stat: &Stat, now: SystemTime) -> bool {
+    now.duration_since(stat.modified).is_ok_and(|since| since >= QUIET)
+}
+
+/// Whether a last line without a line feed counts.
+fn is_settled(stat: &Stat, now: SystemTime, attention: Attention) -> bool {
+    attention == Attention::Once || is_quiet(stat, now)
+}
+
+fn slice(is_settled: bool) -> Slice {
+    if is_settled { Slice::default().taking_last_line() } else { Slice::default() }
 }
 
 impl Look {

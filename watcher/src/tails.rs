@@ -26,9 +26,7 @@ pub(crate) struct Gone {
 
 impl Tails {
     pub(crate) fn insert(&mut self, path: PathBuf, position: Position) {
-        let tail = Tail::resume(position);
-        self.index(&path, tail.identity());
-        self.files.insert(path, tail);
+        self.put(path, Tail::resume(position));
     }
 
     fn index(&mut self, path: &Path, identity: Option<FileIdentity>) {
@@ -37,9 +35,15 @@ impl Tails {
         }
     }
 
-    /// The file at a path, new when it was never seen.
-    pub(crate) fn get_or_new(&mut self, path: &Path) -> &mut Tail {
-        self.files.entry(path.to_owned()).or_default()
+    /// Hands the file at a path out, to be looked at; [`put`](Self::put) brings it back.
+    pub(crate) fn take(&mut self, path: &Path) -> Option<Tail> {
+        self.files.remove(path)
+    }
+
+    /// After a look: the file's identity may be another one.
+    pub(crate) fn put(&mut self, path: PathBuf, tail: Tail) {
+        self.index(&path, tail.identity());
+        self.files.insert(path, tail);
     }
 
     pub(crate) fn get(&self, path: &Path) -> Option<&Tail> {
@@ -53,12 +57,6 @@ impl Tails {
     /// Paths where a session was.
     pub(crate) fn gone_paths(&self) -> impl Iterator<Item = &Path> {
         self.gone.keys().map(PathBuf::as_path)
-    }
-
-    /// After a look: the file's identity may be another one.
-    pub(crate) fn looked(&mut self, path: &Path) {
-        let identity = self.files.get(path).and_then(Tail::identity);
-        self.index(path, identity);
     }
 
     /// Where a file with this identity was seen last.

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use memchr::memmem;
 
+use super::buffer::Buffer;
 use crate::clock::Timestamp;
 use crate::defect::Defects;
 use crate::entry::EntryKind;
@@ -50,7 +51,7 @@ impl Transition {
 pub struct Changes {
     pub(super) transition: Transition,
     pub(super) records: Vec<Record>,
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Buffer,
     pub(super) defects: Defects,
     pub(super) has_more: bool,
     pub(super) path: PathBuf,
@@ -80,11 +81,11 @@ pub(super) enum Text {
 }
 
 impl Changes {
-    pub(super) fn nothing(transition: Transition) -> Self {
+    pub(super) fn nothing(transition: Transition, bytes: Buffer) -> Self {
         Self {
             transition,
             records: Vec::new(),
-            bytes: Vec::new(),
+            bytes,
             defects: Defects::default(),
             has_more: false,
             path: PathBuf::new(),
@@ -106,6 +107,11 @@ impl Changes {
     /// [entries](Changes::entries). What only the whole session shows (repeated ids, missing parents) is not reported here.
     pub fn defects(&self) -> &Defects {
         &self.defects
+    }
+
+    /// The memory of this look, for the next one.
+    pub fn into_buffer(self) -> Buffer {
+        self.bytes
     }
 
     /// Whether the look ended because its slice was full: the next one goes on at once.

@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use memchr::memchr;
 
+use super::buffer::Buffer;
 use super::changes::{Record, Text};
 use super::position::{Position, SessionFacts, Start};
 use super::{LONGEST_KEPT, LastLine, Slice};
@@ -83,7 +84,7 @@ pub(super) struct Reading<'f> {
     pub(super) records: Vec<Record>,
     pub(super) defects: Defects,
     /// What was read, the open line last.
-    pub(super) bytes: Vec<u8>,
+    pub(super) bytes: Buffer,
     /// Where in `bytes` the open line begins.
     line_start: usize,
     /// From where on `bytes` follow each other in the file without a gap.
@@ -104,8 +105,15 @@ pub(super) struct Reading<'f> {
 }
 
 impl<'f> Reading<'f> {
-    pub(super) fn new(file: &'f dyn StorageReader, len: u64, slice: Slice, position: Position) -> Self {
+    pub(super) fn new(
+        file: &'f dyn StorageReader,
+        len: u64,
+        slice: Slice,
+        position: Position,
+        mut bytes: Buffer,
+    ) -> Self {
         let lines_before = position.lines;
+        bytes.truncate(0);
         Self {
             file,
             len,
@@ -114,7 +122,7 @@ impl<'f> Reading<'f> {
             derived: None,
             records: Vec::new(),
             defects: Defects::default(),
-            bytes: Vec::new(),
+            bytes,
             line_start: 0,
             unbroken: 0,
             scanned: 0,
@@ -135,7 +143,7 @@ impl<'f> Reading<'f> {
         self.open_len = open.len;
         self.samples = Some(open.samples);
         self.too_long = open.bytes.is_none();
-        self.bytes = open.bytes.unwrap_or_default();
+        self.bytes.push(&open.bytes.unwrap_or_default());
         self.scanned = self.bytes.len();
         self
     }
@@ -192,18 +200,16 @@ impl<'f> Reading<'f> {
         let at = self.at();
         let piece = usize::try_from(self.slice.bytes).unwrap_or(WINDOW).clamp(BOM.len(), WINDOW);
         let wanted = usize::try_from(self.len.saturating_sub(at)).map_or(piece, |rest| rest.min(piece));
-        let start = self.bytes.len();
-        self.bytes.resize(start + wanted, 0);
-        let n = if wanted == 0 { 0 } else { self.file.read_at(at, &mut self.bytes[start..])? };
-        self.bytes.truncate(start + n);
+        let n = if wanted == 0 { 0 } else { self.file.read_at(at, self.bytes.room(wanted))? };
+        self.bytes.extend(n);
         self.read += n as u64;
         if at == 0 && BOM.starts_with(&self.bytes[..self.bytes.len().min(BOM.len())]) {
             if n < BOM.len() {
                 // Too little to tell whether it is one.
-                self.bytes.clear();
+                self.bytes.truncate(0);
                 return Ok(false);
             }
-            self.bytes.drain(..BOM.len());
+            self.bytes.skip(BOM.len());
             self.position.offset = BOM.len() as u64;
         }
         Ok(n > 0)
@@ -455,10 +461,10 @@ impl<'f> Reading<'f> {
         }
         let samples = if self.too_long { self.samples } else { None };
         let samples = samples.unwrap_or_else(|| self.samples_of_open_line());
-        let rest = self.bytes.split_off(self.line_start);
+        let rest = self.bytes[self.line_start..].to_vec();
         // A last line that was just delivered stays with the entries, too.
-        if self.records.last().is_some_and(|last| last.offset >= self.position.offset) {
-            self.bytes.extend_from_slice(&rest);
+        if self.records.last().is_none_or(|last| last.offset < self.position.offset) {
+            self.bytes.truncate(self.line_start);
         }
         Some(OpenLine {
             scanner: std::mem::replace(&mut self.scanner, Scanner::new()),

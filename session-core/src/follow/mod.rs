@@ -29,12 +29,14 @@
 //! line turns out to go on, only what else is in it is delivered. So nothing is lost and nothing comes twice. A header, and a
 //! line longer than [`LONGEST_KEPT`], wait for their line feed in any case.
 
+mod buffer;
 mod changes;
 mod lines;
 mod position;
 
 use std::path::Path;
 
+pub use buffer::Buffer;
 pub use changes::{Changes, FollowedEntry, Transition};
 pub use position::{Position, SessionFacts};
 
@@ -140,23 +142,38 @@ impl Follower {
     /// Only input and output fail; a missing file is a [`Transition`], content never fails. After an error the position is
     /// as it was before the look.
     pub fn look(&mut self, storage: &dyn SessionStorage, path: &Path, slice: Slice) -> Result<Changes> {
+        self.look_into(storage, path, slice, Buffer::default())
+    }
+
+    /// [Looks](Self::look), reading into memory that an [earlier look](Changes::into_buffer) at this or another file had.
+    ///
+    /// # Errors
+    /// Those of [`look`](Self::look); the memory is lost then.
+    pub fn look_into(
+        &mut self,
+        storage: &dyn SessionStorage,
+        path: &Path,
+        slice: Slice,
+        buffer: Buffer,
+    ) -> Result<Changes> {
         match storage.stat(path)? {
-            None => Ok(self.missing()),
-            Some(stat) if self.has_seen(&stat, slice) => Ok(Changes::nothing(Transition::Unchanged)),
+            None => Ok(self.missing(buffer)),
+            Some(stat) if self.has_seen(&stat, slice) => Ok(Changes::nothing(Transition::Unchanged, buffer)),
             Some(_) => match storage.open_reader(path) {
-                Ok(file) => self.read(file, path, slice),
-                Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.missing()),
+                Ok(file) => self.read(file, path, slice, buffer),
+                Err(error) if error.kind() == ErrorKind::NotFound => Ok(self.missing(buffer)),
                 Err(error) => Err(error),
             },
         }
     }
 
-    fn missing(&self) -> Changes {
+    fn missing(&self, buffer: Buffer) -> Changes {
         let seen_before = self.position.identity.is_some();
-        Changes::nothing(if seen_before { Transition::Deleted } else { Transition::NotYet })
+        Changes::nothing(if seen_before { Transition::Deleted } else { Transition::NotYet }, buffer)
     }
 
-    fn has_seen(&self, stat: &Stat, slice: Slice) -> bool {
+    /// Whether a look at a file of which this is known would find nothing, so that it can be left out.
+    pub fn has_seen(&self, stat: &Stat, slice: Slice) -> bool {
         let satisfied = |seen: &Seen| {
             let last_line = slice.last_line == LastLine::Wait || seen.last_line_taken;
             seen.is_still(stat) && (last_line || stat.len == self.position.offset)
@@ -164,15 +181,21 @@ impl Follower {
         self.position.identity == Some(stat.identity) && self.position.seen.as_ref().is_some_and(satisfied)
     }
 
-    fn read(&mut self, file: Box<dyn StorageReader>, path: &Path, slice: Slice) -> Result<Changes> {
+    fn read(
+        &mut self,
+        file: Box<dyn StorageReader>,
+        path: &Path,
+        slice: Slice,
+        mut buffer: Buffer,
+    ) -> Result<Changes> {
         let stat = file.stat()?;
         let open = self.open.take().filter(|open| self.position.offset + open.len() <= stat.len);
         let derived = self.derived.take();
         let mut transition = self.transition(&stat);
-        let from = |position| Reading::new(file.as_ref(), stat.len, slice, position);
+        let from = |position, buffer| Reading::new(file.as_ref(), stat.len, slice, position, buffer);
         let mut reading = None;
         if transition == Transition::Continued {
-            let mut on = from(self.position.clone());
+            let mut on = from(self.position.clone(), std::mem::take(&mut buffer));
             if let Some(open) = open {
                 on = on.behind(open);
             }
@@ -180,13 +203,17 @@ impl Follower {
                 if !self.position.stands_in(file.as_ref())? {
                     transition = Transition::Rewritten;
                 } else if !on.piece_stands()? {
-                    on = from(self.position.clone());
+                    on = from(self.position.clone(), on.bytes);
                 }
             }
-            on.derived = derived;
-            reading = (transition == Transition::Continued).then_some(on);
+            if transition == Transition::Continued {
+                on.derived = derived;
+                reading = Some(on);
+            } else {
+                buffer = on.bytes;
+            }
         }
-        let mut reading = reading.unwrap_or_else(|| from(self.position.anew(stat.identity)));
+        let mut reading = reading.unwrap_or_else(|| from(self.position.anew(stat.identity), buffer));
         let has_more = reading.run()?;
         let open = reading.finish()?;
         let Reading { mut position, derived, records, bytes, mut defects, .. } = reading;

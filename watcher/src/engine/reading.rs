@@ -1,0 +1,247 @@
+//! From files that may have changed to rows and positions: which of them have news, looks at those on as many threads as the
+//! machine has cores, and one commit of all that they brought.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering;
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use session_core::Result;
+use session_core::follow::{Buffer, Position, Transition};
+use session_core::storage::{FileIdentity, Stat};
+
+use super::{Engine, Moment, Report};
+use crate::intake::{Look, Tail};
+use crate::sinks::history as sink;
+
+/// Prompts that are held before they are written; a first sync sorts at least so much by time.
+const GATHERED_BYTES: usize = 256 * 1024 * 1024;
+/// What is looked at together: so many bytes that were not read yet, and so many files.
+const TOGETHER_BYTES: u64 = 256 * 1024 * 1024;
+const TOGETHER_FILES: usize = 1024;
+/// Looking at less than this on several threads would cost more than it saves.
+const WORTH_THREADS: u64 = 4 * 1024 * 1024;
+const MOST_THREADS: usize = 4;
+
+impl Engine {
+    /// Looks at files and writes what they brought. Returns whether files appeared, moved or went.
+    pub(super) fn read(&mut self, files: BTreeSet<PathBuf>, now: Moment, report: &mut Report) -> bool {
+        let mut gathered = Gathered::default();
+        let mut due = Due::default();
+        let mut has_moves = false;
+        for path in files {
+            if self.stop.load(Ordering::Relaxed) {
+                break;
+            }
+            let stat = self.storage.stat(&path).ok().flatten();
+            if let Some(stat) = &stat {
+                has_moves |= self.take_over(&path, stat.identity);
+                let known = self.tails.get(&path).filter(|tail| tail.position().identity().is_some());
+                if known.is_some_and(|tail| !tail.has_news(stat, now.clock, self.attention)) {
+                    self.unread.remove(&path);
+                    self.tails.appear(&path);
+                    continue;
+                }
+            }
+            let tail = self.tails.take(&path);
+            let before = tail.as_ref().map(|tail| tail.position().clone());
+            due.add(DueFile { path, tail: tail.unwrap_or_default(), before }, stat.as_ref());
+            if due.is_enough() {
+                has_moves |= self.look(std::mem::take(&mut due), now, &mut gathered, report);
+                if gathered.bytes > GATHERED_BYTES {
+                    self.commit(std::mem::take(&mut gathered), now, report);
+                }
+            }
+        }
+        has_moves |= self.look(due, now, &mut gathered, report);
+        self.commit(gathered, now, report);
+        has_moves
+    }
+
+    /// When a file that is followed has this name now, reading goes on under it. Returns whether that is so.
+    fn take_over(&mut self, path: &Path, identity: FileIdentity) -> bool {
+        let is = |tail: Option<&Tail>| tail.is_some_and(|tail| tail.identity() == Some(identity));
+        if is(self.tails.get(path)) {
+            return false;
+        }
+        let Some(old) = self.tails.path_of(identity).map(Path::to_owned).filter(|old| old != path) else {
+            return false;
+        };
+        let is_there = self.storage.identity(&old).is_ok_and(|at_old| at_old == Some(identity));
+        // Of files that change places, the first to be looked at takes the other's name: that one is read again.
+        if is_there || !is(self.tails.get(&old)) {
+            return false;
+        }
+        self.tails.rename(&old, path);
+        if let Some(position) = self.tails.get(path).map(|tail| tail.position().clone()) {
+            self.unsaved.insert(path.to_owned(), position);
+        }
+        true
+    }
+
+    /// Looks at files and gathers what they bring. Returns whether files appeared, moved or went.
+    fn look(&mut self, due: Due, now: Moment, gathered: &mut Gathered, report: &mut Report) -> bool {
+        let mut has_moves = false;
+        for Looked { file: DueFile { path, tail, before }, look } in self.look_together(due, now) {
+            match look {
+                Ok(look) => {
+                    self.unread.remove(&path);
+                    self.tails.put(path.clone(), tail);
+                    match look {
+                        Some(look) if look.transition == Some(Transition::Deleted) => {
+                            self.tails.vanish(&path);
+                            self.told.remove(&path);
+                            has_moves = true;
+                        }
+                        Some(look) => {
+                            self.tails.appear(&path);
+                            has_moves |= look.transition.is_some_and(Transition::is_from_the_beginning);
+                            report.files_read += 1;
+                            report.problems.extend(look.problem());
+                            gathered.add(path, before, look);
+                        }
+                        None if before.is_none() => self.tails.roll_back(&path, None),
+                        None => self.tails.appear(&path),
+                    }
+                }
+                Err(error) => {
+                    self.tails.roll_back(&path, before);
+                    self.unread.insert(path.clone());
+                    if self.told.insert(path) {
+                        report.problems.push(error.to_string());
+                    }
+                }
+            }
+        }
+        has_moves
+    }
+
+    /// Looks at files, each by one thread. Once the engine is to stop, nothing is found in the rest of them.
+    fn look_together(&self, due: Due, now: Moment) -> Vec<Looked> {
+        let (storage, board, stop, attention) = (self.storage.as_ref(), &self.board, &self.stop, self.attention);
+        let look_at = |mut file: DueFile, buffer: &mut Buffer| {
+            let is_stopping = stop.load(Ordering::Relaxed);
+            let mut look = || file.tail.look(storage, &file.path, now.clock, attention, buffer);
+            let look = if is_stopping { Ok(None) } else { look() };
+            if matches!(&look, Ok(Some(look)) if look.transition != Some(Transition::Deleted)) {
+                board.working(|state| state.read += 1);
+            }
+            Looked { file, look }
+        };
+        let cores = || thread::available_parallelism().map_or(1, std::num::NonZero::get);
+        let threads = if due.bytes < WORTH_THREADS { 1 } else { cores().min(MOST_THREADS).min(due.files.len()) };
+        if threads <= 1 {
+            let mut buffer = Buffer::default();
+            return due.files.into_iter().map(|file| look_at(file, &mut buffer)).collect();
+        }
+        let queue = Mutex::new(due.files.into_iter().enumerate());
+        let look_at_some = || {
+            let mut buffer = Buffer::default();
+            let next = || queue.lock().unwrap_or_else(PoisonError::into_inner).next();
+            std::iter::from_fn(next).map(|(n, file)| (n, look_at(file, &mut buffer))).collect::<Vec<_>>()
+        };
+        let mut looked = thread::scope(|scope| {
+            let others: Vec<_> = (1..threads).map(|_| scope.spawn(look_at_some)).collect();
+            let mut looked = look_at_some();
+            for other in others {
+                match other.join() {
+                    Ok(some) => looked.extend(some),
+                    Err(panic) => std::panic::resume_unwind(panic),
+                }
+            }
+            looked
+        });
+        looked.sort_unstable_by_key(|(n, _)| *n);
+        looked.into_iter().map(|(_, looked)| looked).collect()
+    }
+
+    fn commit(&mut self, gathered: Gathered, now: Moment, report: &mut Report) {
+        let Gathered { looks, mut before, written, .. } = gathered;
+        if looks.is_empty() {
+            return;
+        }
+        if looks.iter().all(|(_, look)| look.prompts.is_empty()) {
+            self.unsaved.extend(looks.into_iter().map(|(path, look)| (path, look.position)));
+        } else {
+            let waiting = std::mem::take(&mut self.unsaved).into_iter();
+            let waiting = waiting.filter(|(path, _)| !before.contains_key(path));
+            let looks = waiting.map(|(path, position)| (path, Look { position, ..Look::default() })).chain(looks);
+            let (board, tally) = (&self.board, &mut report.tally);
+            let committed = sink::commit(&self.store, looks.collect(), &self.stop, |finished, done| {
+                for path in &finished {
+                    before.remove(path);
+                }
+                tally.add(done);
+                board.working(|state| state.added += done.added);
+            });
+            if let Err(error) = committed {
+                report.problems.push(error.to_string());
+                for (path, position) in before {
+                    self.tails.roll_back(&path, position);
+                    self.retry.insert(path);
+                }
+            }
+        }
+        for path in written {
+            self.announce(&path, now, report);
+        }
+        self.board.idle();
+    }
+
+}
+
+/// Files that are to be looked at together.
+#[derive(Default)]
+struct Due {
+    files: Vec<DueFile>,
+    /// What was not read of them yet.
+    bytes: u64,
+}
+
+struct DueFile {
+    path: PathBuf,
+    tail: Tail,
+    /// Where reading begins: what to go back to when reading or writing fails. None: the file was never seen.
+    before: Option<Position>,
+}
+
+struct Looked {
+    file: DueFile,
+    look: Result<Option<Look>>,
+}
+
+impl Due {
+    fn add(&mut self, file: DueFile, stat: Option<&Stat>) {
+        let read = file.before.as_ref().map_or(0, Position::offset);
+        self.bytes += stat.map_or(0, |stat| stat.len.saturating_sub(read));
+        self.files.push(file);
+    }
+
+    fn is_enough(&self) -> bool {
+        self.bytes > TOGETHER_BYTES || self.files.len() >= TOGETHER_FILES
+    }
+}
+
+/// What looks brought, before it is written.
+#[derive(Default)]
+struct Gathered {
+    looks: Vec<(PathBuf, Look)>,
+    /// Where reading began: what to go back to when writing fails.
+    before: BTreeMap<PathBuf, Option<Position>>,
+    /// Files that are being written.
+    written: Vec<PathBuf>,
+    bytes: usize,
+}
+
+impl Gathered {
+    fn add(&mut self, path: PathBuf, before: Option<Position>, look: Look) {
+        self.bytes += look.prompts.iter().map(|prompt| prompt.text.len()).sum::<usize>();
+        self.before.insert(path.clone(), before);
+        if look.has_news && look.is_fresh {
+            self.written.push(path.clone());
+        }
+        self.looks.push((path, look));
+    }
+}
+
