@@ -56,6 +56,8 @@ impl Database {
             let conn = Connection::open_with_flags(&name, access | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
             conn.busy_timeout(patience)?;
             conn.set_prepared_statement_cache_capacity(64);
+            // The plan of a statement with a partial index would be made anew for each value that is bound.
+            conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
             // Closing the last connection writes the log into the file and removes it: not before the file is known to
             // be well, see `trust`.
             conn.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
@@ -120,7 +122,7 @@ impl Database {
     }
 }
 
-fn is_alone(path: &Path) -> bool {
+pub(crate) fn is_alone(path: &Path) -> bool {
     occupancy::beside(path, CONNECTIONS) == Occupancy::Free
 }
 

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction};
 
 use crate::{
     bulk::Bulk,
-    database::{Database, Mode},
+    database::{self, Database, Mode},
     detach::{self, Detached},
     entry::{Entry, Page},
     error::{Error, ErrorKind, Result},
@@ -405,6 +405,12 @@ impl HistoryStorage {
         let detached = queue.run(detach::detach).wait()?;
         self.close()?;
         Ok(detached)
+    }
+
+    /// Whether nobody but this store has the database open, as far as can be told: then nobody waits for the write lock,
+    /// and long work needs no pauses `[H5]`. Costs a look at every process.
+    pub fn is_alone(&self) -> bool {
+        database::is_alone(&self.path)
     }
 
     /// Numbers for a status line.

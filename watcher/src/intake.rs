@@ -1,9 +1,10 @@
 //! One session file and how far it was read: what is new in it, as prompts. It writes nothing and knows no database.
 
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
-use session_core::follow::{Buffer, Follower, Position, Slice, Transition};
+use session_core::follow::{Buffer, Follower, Position, Slice, Sought, Transition};
 use session_core::storage::{FileIdentity, SessionStorage, Stat};
 use session_core::{EntryKind, ErrorKind, Result};
 
@@ -11,6 +12,11 @@ use crate::prompt::Prompt;
 
 /// A file that was not written to for so long has a last line that is not being written.
 const QUIET: Duration = Duration::from_secs(5);
+
+/// How much is read before it is looked at. Measured: more leaves the processor's cache in between.
+const SLICE: u64 = 256 * 1024;
+/// The role of what a person typed.
+static A_PERSON: LazyLock<Sought> = LazyLock::new(|| Sought::new("user"));
 
 /// Whether there will be another look.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -106,7 +112,7 @@ impl Tail {
             for entry in changes.entries() {
                 look.has_news = true;
                 // Nearly every message is the model's or a tool's: those are passed over without being decoded.
-                if entry.kind() != EntryKind::Message || !entry.may_hold("user") {
+                if entry.kind() != EntryKind::Message || !entry.may_hold(&A_PERSON) {
                     continue;
                 }
                 match entry.json() {
@@ -149,7 +155,8 @@ fn is_settled(stat: &Stat, now: SystemTime, attention: Attention) -> bool {
 }
 
 fn slice(is_settled: bool) -> Slice {
-    if is_settled { Slice::default().taking_last_line() } else { Slice::default() }
+    let slice = Slice::of_bytes(SLICE);
+    if is_settled { slice.taking_last_line() } else { slice }
 }
 
 impl Look {

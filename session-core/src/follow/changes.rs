@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::path::PathBuf;
 
-use memchr::memmem;
+use memchr::memmem::Finder;
 
 use super::buffer::Buffer;
 use crate::clock::Timestamp;
@@ -120,6 +120,25 @@ impl Changes {
     }
 }
 
+/// A JSON text (a key or a value) that is looked for in many entries, see [`may_hold`](FollowedEntry::may_hold).
+#[derive(Clone, Debug)]
+pub struct Sought {
+    spelled: Finder<'static>,
+    escaped: Finder<'static>,
+}
+
+impl Sought {
+    /// The text, without its quotes.
+    pub fn new(text: &str) -> Self {
+        Self { spelled: Finder::new(&crate::json::quote(text)).into_owned(), escaped: Finder::new("\\u") }
+    }
+
+    /// An escape can spell any character; it is rare enough to be looked at closely.
+    fn may_be_in(&self, json: &[u8]) -> bool {
+        self.spelled.find(json).is_some() || self.escaped.find(json).is_some()
+    }
+}
+
 /// A new entry.
 #[derive(Clone, Copy, Debug)]
 pub struct FollowedEntry<'c> {
@@ -168,13 +187,11 @@ impl<'c> FollowedEntry<'c> {
         self.record.len
     }
 
-    /// Whether the entry may hold this JSON text (a key or value, without its quotes) anywhere: false only when it certainly
-    /// does not. Costs a fraction of [`json`](Self::json), for those who look for few entries among many.
-    pub fn may_hold(self, text: &str) -> bool {
+    /// Whether the entry may hold a text anywhere: false only when it certainly does not. Costs a fraction of
+    /// [`json`](Self::json), for those who look for few entries among many.
+    pub fn may_hold(self, sought: &Sought) -> bool {
         let Text::Kept(range) = &self.record.text else { return true };
-        let bytes = &self.changes.bytes[range.clone()];
-        // An escape can spell any character; it is rare enough to be looked at closely.
-        memmem::find(bytes, crate::json::quote(text).as_bytes()).is_some() || memmem::find(bytes, b"\\u").is_some()
+        sought.may_be_in(&self.changes.bytes[range.clone()])
     }
 
     /// The entry as it stands in the file: nothing is migrated, blob references stay references.

@@ -37,7 +37,7 @@ mod position;
 use std::path::Path;
 
 pub use buffer::Buffer;
-pub use changes::{Changes, FollowedEntry, Transition};
+pub use changes::{Changes, FollowedEntry, Sought, Transition};
 pub use position::{Position, SessionFacts};
 
 use crate::error::{ErrorKind, Result};
@@ -181,13 +181,7 @@ impl Follower {
         self.position.identity == Some(stat.identity) && self.position.seen.as_ref().is_some_and(satisfied)
     }
 
-    fn read(
-        &mut self,
-        file: Box<dyn StorageReader>,
-        path: &Path,
-        slice: Slice,
-        mut buffer: Buffer,
-    ) -> Result<Changes> {
+    fn read(&mut self, file: Box<dyn StorageReader>, path: &Path, slice: Slice, mut buffer: Buffer) -> Result<Changes> {
         let stat = file.stat()?;
         let open = self.open.take().filter(|open| self.position.offset + open.len() <= stat.len);
         let derived = self.derived.take();

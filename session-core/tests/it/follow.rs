@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use session_core::Session;
-use session_core::follow::{Changes, Follower, Slice, Transition};
+use session_core::follow::{Changes, Follower, Slice, Sought, Transition};
 use session_core::storage::{MemorySessionStorage, OpenMode, SessionStorage};
 
 const PATH: &str = "/s.jsonl";
@@ -230,6 +230,6 @@ fn what_certainly_is_not_there_is_known_without_decoding() {
         + &line("3", "\\u0075ser");
     storage.write_text(Path::new("/x.jsonl"), &text).unwrap();
     let changes = Follower::new().look(&storage, Path::new("/x.jsonl"), Slice::default()).unwrap();
-    let may: Vec<bool> = changes.entries().map(|entry| entry.may_hold("user")).collect();
+    let may: Vec<bool> = changes.entries().map(|entry| entry.may_hold(&Sought::new("user"))).collect();
     assert_eq!(may, [true, false, true]);
 }

@@ -188,7 +188,6 @@ impl Engine {
         }
         self.board.idle();
     }
-
 }
 
 /// Files that are to be looked at together.
@@ -244,4 +243,3 @@ impl Gathered {
         self.looks.push((path, look));
     }
 }
-

@@ -270,6 +270,52 @@ fn only_what_is_new_is_read() {
 }
 
 #[test]
+fn many_files_are_read_at_once_and_written_in_the_order_of_time() {
+    let mut world = World::new();
+    let filler =
+        format!("{{\"type\":\"custom\",\"id\":\"c\",\"parentId\":null,\"data\":\"{}\"}}\n", "x".repeat(512 << 10));
+    for n in 0..20 {
+        let path = world.begin(&format!("--w--/{n:02}.jsonl"), &format!("s{n}"));
+        // Each file has one early and one late prompt.
+        append(&path, message(19 - n, &format!("early {}", 19 - n)) + &filler + &message(20 + n, &format!("late {n}")));
+    }
+    fs::create_dir(world.path("--w--/x.jsonl")).unwrap();
+    let report = world.reconcile();
+    assert_eq!((report.files_read, report.tally.added), (20, 40));
+    assert!(report.problems.is_empty(), "{:?}", report.problems);
+    let expected: Vec<String> =
+        (0..20).map(|n| format!("early {n}")).chain((0..20).map(|n| format!("late {n}"))).collect();
+    assert_eq!(world.prompts(), expected);
+    world.restart();
+    assert_eq!(world.reconcile().files_read, 0, "nothing is read again");
+}
+
+#[test]
+fn files_that_change_places_are_followed() {
+    let mut world = World::new();
+    let paths = ["a", "b", "c"].map(|name| world.begin(&format!("--w--/{name}.jsonl"), name));
+    for (path, n) in paths.iter().zip(1..) {
+        append(path, message(n, &format!("prompt {n}")));
+    }
+    world.reconcile();
+    // Round by one: a → b → c → a.
+    let aside = world.path("--w--/aside");
+    fs::rename(&paths[2], &aside).unwrap();
+    fs::rename(&paths[1], &paths[2]).unwrap();
+    fs::rename(&paths[0], &paths[1]).unwrap();
+    fs::rename(&aside, &paths[0]).unwrap();
+    world.hint(&[&paths[0], &paths[1], &paths[2]]);
+    for (path, n) in paths.iter().zip(4..) {
+        append(path, message(n, &format!("prompt {n}")));
+        world.hint(&[path]);
+    }
+    for (path, session) in paths.iter().zip(["c", "a", "b"]) {
+        assert_eq!(world.engine().tails.get(path).unwrap().session(), Some(session));
+    }
+    assert_eq!(world.prompts(), (1..=6).map(|n| format!("prompt {n}")).collect::<Vec<_>>());
+}
+
+#[test]
 fn a_fork_is_no_new_submission() {
     // K57
     let mut world = World::new();

@@ -112,7 +112,7 @@ pub(crate) fn commit(
             .wait()?;
         done(paths, tally);
         let pause = pace.after(begun.elapsed());
-        if queue.peek().is_some() || !idle.is_empty() {
+        if (queue.peek().is_some() || !idle.is_empty()) && !pace.is_alone(store) {
             std::thread::sleep(pause);
         }
     }
@@ -124,11 +124,13 @@ pub(crate) fn commit(
 #[derive(Debug)]
 struct Pace {
     prompts: usize,
+    /// When nobody else was seen to have the history open.
+    alone_at: Option<Instant>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { prompts: 100 }
+        Self { prompts: 100, alone_at: None }
     }
 }
 
@@ -136,6 +138,8 @@ impl Pace {
     /// Few enough that the lock is held for well under a tenth of a second, on this machine and under this load.
     const FEWEST: usize = 25;
     const MOST: usize = 2_000;
+    /// So long we trust that nobody else has come: well within the second that the owner waits.
+    const TRUST: Duration = Duration::from_millis(250);
 
     /// After a transaction that took so long. A waiting SQLite asks every 25 ms in its first eighth of a second, every 100 ms
     /// later: the pause is one that it does not miss.
@@ -146,6 +150,14 @@ impl Pace {
             self.prompts = (self.prompts / 2).max(Self::FEWEST);
         }
         Duration::from_millis(if took < Duration::from_millis(90) { 30 } else { 110 })
+    }
+
+    /// Nobody waits for a history that we alone have open: pauses would only make it late.
+    fn is_alone(&mut self, store: &HistoryStorage) -> bool {
+        if self.alone_at.is_none_or(|at| at.elapsed() > Self::TRUST) {
+            self.alone_at = store.is_alone().then(Instant::now);
+        }
+        self.alone_at.is_some()
     }
 }
 
