@@ -223,6 +223,21 @@ impl<'a> Pointers<'a> {
 
     /// Points the terminal at a session `[P3]`. Lines that others added stay while the session file is the same `[P2]`.
     pub fn set(&self, terminal: &TerminalId, cwd: &Path, session_file: &Path) -> Result<()> {
+        self.replacement(terminal, cwd, session_file)?.commit()
+    }
+
+    /// As [`set`](Pointers::set), without waiting for the medium: every process sees the new pointer when this returns, and a
+    /// power cut may leave the old one, the new one or an empty file, which is no pointer.
+    pub fn set_soon(&self, terminal: &TerminalId, cwd: &Path, session_file: &Path) -> Result<()> {
+        self.replacement(terminal, cwd, session_file)?.commit_soon()
+    }
+
+    fn replacement(
+        &self,
+        terminal: &TerminalId,
+        cwd: &Path,
+        session_file: &Path,
+    ) -> Result<Replacement<'a, dyn SessionStorage + 'a>> {
         let mut pointer = Pointer::new(cwd, session_file)?;
         // An old pointer that cannot be read has no lines to keep; it is replaced.
         if let Ok(Some(old)) = self.get(terminal)
@@ -233,7 +248,7 @@ impl<'a> Pointers<'a> {
         self.storage.ensure_dir(&self.dir)?;
         let mut replacement = Replacement::of(self.storage, &self.path(terminal))?;
         replacement.write(&pointer.to_bytes())?;
-        replacement.commit()
+        Ok(replacement)
     }
 
     /// Makes all pointers to the session file `from` point to `to`, for a session that moved to the working directory `cwd`
@@ -322,6 +337,23 @@ mod tests {
 
     fn text(storage: &MemorySessionStorage) -> String {
         storage.read_text(&Path::new(DIR).join("kitty-5")).unwrap()
+    }
+
+    #[test]
+    fn a_pointer_that_is_set_soon_is_there_for_everybody_at_once() {
+        // [P2, P3]
+        let storage = storage("/w\n/s/x.jsonl\nfuture line\n");
+        let pointers = Pointers::new(&storage, DIR);
+        pointers.set_soon(&terminal(), Path::new("/v"), Path::new("/s/x.jsonl")).unwrap();
+        assert_eq!(text(&storage), "/v\n/s/x.jsonl\nfuture line\n");
+        pointers.set_soon(&terminal(), Path::new("/v"), Path::new("/s/y.jsonl")).unwrap();
+        assert_eq!(text(&storage), "/v\n/s/y.jsonl\n");
+        let items = storage.read_dir(Path::new(DIR)).unwrap().unwrap();
+        assert!(items.iter().all(|item| !is_temporary(item.path.file_name().unwrap())));
+        assert_eq!(
+            pointers.set_soon(&terminal(), Path::new("/v"), Path::new("/a\nb")).unwrap_err().kind(),
+            ErrorKind::InvalidInput
+        );
     }
 
     #[test]

@@ -16,8 +16,6 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
-use history::TABLE_PREFIX;
-use history::rusqlite::{Connection, OpenFlags};
 use session_core::storage::FileSessionStorage;
 use session_core::{AgentDir, Environment, Harness, Json, JsonText, Pointers, TerminalId};
 
@@ -100,31 +98,17 @@ impl Event {
         })
     }
 
-    /// The agent directory that it belongs to: for a harness of the family its own, or what the command line says; for any
-    /// other a place of ours, since nothing of theirs is ours to write.
+    /// Where it belongs.
     ///
     /// # Errors
-    /// There is no such place, or the harness's name is no plain name.
+    /// As [`Target::of`].
     pub(crate) fn target(&self, selection: &Selection, environment: &Environment) -> Result<Target> {
-        let Some(named) = &self.harness else {
-            return Ok(Target { agent: agents::resolve_one(selection, environment)?, is_family: true });
-        };
-        let Some(harness) = Harness::from_name(named) else {
-            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-            if named.len() > 64 || named.starts_with('-') || !named.bytes().all(is_plain) {
-                bail!("{named:?} is no name of a harness: lower case letters, digits and dashes make one");
-            }
-            let base = environment.variable("XDG_STATE_HOME").map(PathBuf::from).filter(|base| base.is_absolute());
-            let base = base.or_else(|| Some(environment.home()?.join(".local/state")));
-            let base = base.context("there is no home to keep a history in")?;
-            return Ok(Target { agent: AgentDir::at(base.join("watcher").join(named))?, is_family: false });
-        };
-        let agent = if selection.dirs.is_empty() {
-            agents::resolve_one(&Selection { dirs: Vec::new(), harnesses: vec![harness] }, environment)?
-        } else {
-            agents::resolve_one(selection, environment)?
-        };
-        Ok(Target { agent, is_family: true })
+        Target::of(self.harness(), selection, environment)
+    }
+
+    /// The harness that it names.
+    pub(crate) fn harness(&self) -> Option<&str> {
+        self.harness.as_deref()
     }
 
     /// The prompt as the spool takes it; none for other events and for white space.
@@ -166,7 +150,7 @@ impl Event {
             Some(cwd) => PathBuf::from(cwd),
             None => environment.cwd()?.to_owned(),
         };
-        pointers.set(&terminal, &cwd, file)?;
+        pointers.set_soon(&terminal, &cwd, file)?;
         Ok(Some(terminal))
     }
 
@@ -181,18 +165,31 @@ impl Event {
 }
 
 impl Target {
-    /// Whether the history may be written to from within a hook: one that is there and that we never wrote to is copied
-    /// first, which takes too long.
-    pub(crate) fn is_acquainted(&self) -> bool {
-        let path = self.agent.history_db();
-        if !self.is_family || !path.exists() {
-            return true;
-        }
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let Ok(conn) = Connection::open_with_flags(&path, flags) else { return false };
-        let ours = format!("{TABLE_PREFIX}submission");
-        let sql = "SELECT EXISTS(SELECT 1 FROM sqlite_master WHERE name = ?)";
-        conn.query_row(sql, [ours], |row| row.get(0)).unwrap_or(false)
+    /// The agent directory of a harness's events: for one of the family its own, or what the command line says; for any other a
+    /// place of ours, since nothing of theirs is ours to write.
+    ///
+    /// # Errors
+    /// There is no such place, or the harness's name is no plain name.
+    pub(crate) fn of(harness: Option<&str>, selection: &Selection, environment: &Environment) -> Result<Self> {
+        let Some(named) = harness else {
+            return Ok(Self { agent: agents::resolve_one(selection, environment)?, is_family: true });
+        };
+        let Some(harness) = Harness::from_name(named) else {
+            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+            if named.len() > 64 || named.starts_with('-') || !named.bytes().all(is_plain) {
+                bail!("{named:?} is no name of a harness: lower case letters, digits and dashes make one");
+            }
+            let base = environment.variable("XDG_STATE_HOME").map(PathBuf::from).filter(|base| base.is_absolute());
+            let base = base.or_else(|| Some(environment.home()?.join(".local/state")));
+            let base = base.context("there is no home to keep a history in")?;
+            return Ok(Self { agent: AgentDir::at(base.join("watcher").join(named))?, is_family: false });
+        };
+        let agent = if selection.dirs.is_empty() {
+            agents::resolve_one(&Selection { dirs: Vec::new(), harnesses: vec![harness] }, environment)?
+        } else {
+            agents::resolve_one(selection, environment)?
+        };
+        Ok(Self { agent, is_family: true })
     }
 
     pub(crate) fn place(&self) -> Place {

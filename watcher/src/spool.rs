@@ -1,30 +1,33 @@
 //! Prompts that were heard of and are not in the history yet: lines in a private file, whoever comes next takes them over.
 //!
 //! Three steps, each safe to be cut short. *Append*: one line in one write, under a shared lock. *Claim*: the file is renamed,
-//! so that what is appended meanwhile goes to a new one. *Record*: with the claim locked, its prompts and their ids go into the
-//! history in one transaction, then the claim is removed. A claim that is met again is gone through again, and ids that the
-//! history knows are passed over: each prompt is recorded once.
+//! so that what is appended meanwhile goes to a new one. *Record*: once nobody appends to the claim any more, its prompts and
+//! their ids go into the history in one transaction, then the claim is removed. A claim that is met again, or by two at once,
+//! is gone through again, and ids that the history knows are passed over: each prompt is recorded once. So nobody waits for
+//! somebody else who takes over: whoever gets the history first records all there is.
 //!
 //! Nothing is forced to the medium: an appended prompt survives the death of every process, and not the loss of power. It
 //! judges no prompts; that is the history's.
 
 use std::collections::BTreeSet;
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{self, Write as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context as _, Result, bail};
-use history::{HistoryStorage, Recorded, Submission};
+use history::{ErrorKind, HistoryStorage, Recorded, Submission};
 use serde::{Deserialize, Serialize};
 
 /// Prompts in one transaction.
 const AT_ONCE: usize = 100;
 /// Ids are remembered for so long (seconds): a file system that lost its last renames may show a claim again.
 const REMEMBERED: i64 = 30 * 24 * 3600;
-/// A file that is claimed again and again under a writer's hands.
-const MOST_TRIES: usize = 1_000;
+/// A file may be claimed so often under a writer's hands, and a batch be recorded in part by others meanwhile.
+const MOST_TRIES: usize = 100;
+/// A line takes an instant; who takes longer was stopped in the middle of it, and is not waited for.
+const INSTANT: Duration = Duration::from_millis(100);
 
 const TABLE: &str = "CREATE TABLE IF NOT EXISTS watcher_heard(id TEXT PRIMARY KEY, at INTEGER NOT NULL) WITHOUT ROWID";
 
@@ -48,6 +51,12 @@ pub(crate) struct Heard {
     pub(crate) session: Option<String>,
 }
 
+/// The turn of the one process that takes over for hooks; the kernel ends it with the process.
+#[derive(Debug)]
+pub(crate) struct Turn {
+    _lock: File,
+}
+
 /// What became of what was there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Drained {
@@ -59,6 +68,13 @@ pub(crate) struct Drained {
     pub(crate) unreadable: usize,
 }
 
+impl Drained {
+    /// Whether nothing was there to take over.
+    pub(crate) fn is_empty(self) -> bool {
+        self == Self::default()
+    }
+}
+
 impl Spool {
     pub(crate) fn at(dir: impl Into<PathBuf>) -> Self {
         Self { dir: dir.into() }
@@ -66,6 +82,11 @@ impl Spool {
 
     fn file(&self) -> PathBuf {
         self.dir.join("prompts")
+    }
+
+    /// Whether any hook was ever here.
+    pub(crate) fn is_there(&self) -> bool {
+        self.dir.is_dir()
     }
 
     /// Whether something waits.
@@ -102,7 +123,24 @@ impl Spool {
         bail!("{}: the file is claimed again and again", self.shown())
     }
 
-    /// Takes everything over into the history. What somebody else is just taking over is left to them.
+    /// The turn to take over for hooks; none while another process has it. Whoever gives it back looks again whether something
+    /// waits, so a hook that finds it taken after its append can rely on that.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub(crate) fn turn(&self) -> Result<Option<Turn>> {
+        DirBuilder::new().recursive(true).mode(0o700).create(&self.dir).with_context(|| self.shown())?;
+        let path = self.dir.join("turn");
+        let file = OpenOptions::new().append(true).create(true).mode(0o600).open(&path);
+        let file = file.with_context(|| path.display().to_string())?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Turn { _lock: file })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error).with_context(|| path.display().to_string()),
+        }
+    }
+
+    /// Takes everything over into the history, whoever else is about to. Only what is just being appended is left.
     ///
     /// # Errors
     /// What the file system or the history said. What was not recorded stays.
@@ -130,16 +168,13 @@ impl Spool {
 
     fn take(&self, claim: &Path, store: &HistoryStorage, drained: &mut Drained) -> Result<()> {
         let Some(file) = not_missing(File::open(claim))? else { return Ok(()) };
-        match file.try_lock() {
-            // Somebody takes it over, or has not finished a line: it is there the next time.
-            Err(TryLockError::WouldBlock) => return Ok(()),
-            Err(TryLockError::Error(error)) => return Err(error.into()),
-            Ok(()) => {}
-        }
-        if !is_at(&file, claim)? {
+        if !is_finished(&file)? {
             return Ok(());
         }
-        let bytes = fs::read(claim)?;
+        let mut bytes = Vec::new();
+        (&file).read_to_end(&mut bytes)?;
+        // Others may read it too from here on; what was recorded meanwhile is known.
+        drop(file);
         let mut heard = Vec::new();
         for line in bytes.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
             match serde_json::from_slice::<Heard>(line) {
@@ -156,7 +191,7 @@ impl Spool {
             drained.added += added;
             drained.known += known;
         }
-        fs::remove_file(claim)?;
+        not_missing(fs::remove_file(claim))?;
         Ok(())
     }
 
@@ -180,8 +215,42 @@ pub(crate) fn unique_name() -> String {
     format!("{:020}-{}", since.as_nanos(), std::process::id())
 }
 
+/// Whether nobody appends to a claim any more: appenders hold a shared lock, and none begins once it is renamed.
+fn is_finished(file: &File) -> io::Result<bool> {
+    let begun = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(true),
+            Err(TryLockError::WouldBlock) if begun.elapsed() > INSTANT => return Ok(false),
+            Err(TryLockError::WouldBlock) => std::thread::sleep(INSTANT / 100),
+            Err(TryLockError::Error(error)) => return Err(error),
+        }
+    }
+}
+
 /// Prompts and their ids in one transaction; how many were new and how many known.
 fn record(batch: &[Heard], store: &HistoryStorage) -> history::Result<(usize, usize)> {
+    let mut seen = BTreeSet::new();
+    let mut fresh: Vec<&Heard> = batch.iter().filter(|heard| seen.insert(heard.id.as_str())).collect();
+    let mut tries = 0;
+    loop {
+        if fresh.is_empty() {
+            return Ok((0, batch.len()));
+        }
+        tries += 1;
+        match add(&fresh, store) {
+            // One of them is there already, maybe since this moment: somebody else records these very prompts.
+            Err(error) if error.kind() == ErrorKind::Rejected && tries < MOST_TRIES => {
+                let known = known(&fresh, store)?;
+                fresh.retain(|heard| !known.contains(&heard.id));
+            }
+            added => return added.map(|added| (added, batch.len() - added)),
+        }
+    }
+}
+
+/// The ids that the history has.
+fn known(batch: &[&Heard], store: &HistoryStorage) -> history::Result<BTreeSet<String>> {
     let ids: Vec<String> = batch.iter().map(|heard| heard.id.clone()).collect();
     let known = store.apply(Vec::new(), move |transaction, _| {
         transaction.execute_batch(TABLE)?;
@@ -194,19 +263,17 @@ fn record(batch: &[Heard], store: &HistoryStorage) -> history::Result<(usize, us
         }
         Ok(known)
     });
-    let known = known.wait()?;
-    let mut seen = BTreeSet::new();
-    let fresh: Vec<&Heard> =
-        batch.iter().filter(|heard| !known.contains(&heard.id) && seen.insert(heard.id.as_str())).collect();
-    if fresh.is_empty() {
-        return Ok((0, batch.len()));
-    }
+    known.wait()
+}
+
+/// All of them or none; how many were new.
+fn add(fresh: &[&Heard], store: &HistoryStorage) -> history::Result<usize> {
     let submissions = fresh.iter().map(|heard| heard.submission()).collect();
     let ids: Vec<String> = fresh.iter().map(|heard| heard.id.clone()).collect();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_secs();
     let now = i64::try_from(now).unwrap_or(i64::MAX);
     let added = store.apply(submissions, move |transaction, outcomes| {
-        // An id that came in between fails the whole: the prompts are recorded by whoever wrote it.
+        transaction.execute_batch(TABLE)?;
         let mut insert = transaction.prepare("INSERT INTO watcher_heard(id, at) VALUES (?, ?)")?;
         for id in &ids {
             insert.execute(history::rusqlite::params![id, now])?;
@@ -215,8 +282,7 @@ fn record(batch: &[Heard], store: &HistoryStorage) -> history::Result<(usize, us
         let is_new = |recorded| matches!(recorded, Recorded::Inserted | Recorded::Bumped);
         Ok(outcomes.iter().filter(|outcome| is_new(outcome.recorded())).count())
     });
-    let added = added.wait()?;
-    Ok((added, batch.len() - added))
+    added.wait()
 }
 
 impl Heard {

@@ -100,6 +100,21 @@ impl<'a, S: SessionStorage + ?Sized> Replacement<'a, S> {
             None => Ok(()),
         }
     }
+
+    /// Puts the new content in place without waiting for the medium, for what may be lost: whole for every process when this
+    /// returns; after a power cut there is the old content, the new, or an empty file.
+    ///
+    /// # Errors
+    /// The old content is in place and the temporary file gone.
+    pub fn commit_soon(mut self) -> Result<()> {
+        if let Some(mut writer) = self.writer.take() {
+            writer.flush()?;
+            writer.close()?;
+        }
+        self.storage.rename(&self.temporary, &self.target)?;
+        self.committed = true;
+        Ok(())
+    }
 }
 
 impl<S: SessionStorage + ?Sized> Drop for Replacement<'_, S> {

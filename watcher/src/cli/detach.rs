@@ -8,8 +8,9 @@ use session_core::Timestamp;
 
 use super::Context;
 use crate::agents;
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::place::Place;
+use crate::spool::{Spool, Turn};
 
 /// Remove every table and file of the watcher's; sessions, pointers and prompts stay
 #[derive(Debug, Args)]
@@ -45,16 +46,21 @@ impl Detach {
                 bail!("{}: there is no such agent directory", agent.root().display());
             }
             let running = place.lock(Timestamp::from_system(std::time::SystemTime::now()))?;
-            if agent.history_db().exists() {
+            let spool = place.spool();
+            let turn = if spool.is_there() { Some(turn(&spool)?) } else { None };
+            if agent.history_db().exists() || spool.waits() {
                 let store = HistoryStorage::open(agent.history_db())?;
                 // Prompts that wait there are nowhere else.
-                place.spool().drain(&store)?;
+                spool.drain(&store)?;
+                if spool.waits() {
+                    bail!("a hook is just telling a prompt; try again");
+                }
                 let detached = store.detach()?;
                 shown.tables = detached.tables().to_vec();
                 shown.kept = detached.kept().iter().map(|path| path.display().to_string()).collect();
             }
             shown.files = place.remove(&agent)?.iter().map(|path| path.display().to_string()).collect();
-            drop(running);
+            drop((turn, running));
             let out = &mut context.out;
             out.line(&format!("{}: detached", shown.agent_dir))?;
             for (what, list) in [("table", &shown.tables), ("removed", &shown.files), ("kept", &shown.kept)] {
@@ -67,4 +73,10 @@ impl Detach {
         context.out.json("detach", all)?;
         Ok(Exit::Done)
     }
+}
+
+/// Nobody may take over for hooks meanwhile: it would make our tables anew.
+fn turn(spool: &Spool) -> Result<Turn> {
+    let message = "prompts that hooks told are just going into the history; try again when it is not locked any more";
+    spool.turn()?.ok_or_else(|| Refusal::new(Exit::Refused, message).into())
 }

@@ -1,24 +1,29 @@
 //! `watcher hook`: one event of a harness, told as JSON on standard input. It keeps nobody waiting, fails nobody, and says
 //! nothing on standard output: some harnesses hand that to the model.
+//!
+//! What it does itself never waits for a database or for the medium: a line in the spool, a pointer. The history is written by
+//! an *errand*, a process of its own, for which it waits a moment and no longer. A thread would not do: a process that ends
+//! while one of its threads is in `fsync` is gone only when that has returned.
 
 use std::io::{self, Read as _};
+use std::os::unix::process::CommandExt as _;
+use std::process::{Command, Stdio};
 use std::sync::mpsc;
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::Result;
-use clap::Args;
+use anyhow::{Context as _, Result, bail};
+use clap::{Args, ValueEnum as _};
 use serde_json::value::RawValue;
 use session_core::Timestamp;
 
-use super::Context;
+use super::{Context, errand};
 use crate::exit::Exit;
-use crate::hook::{Event, Happened, Target};
+use crate::hook::{Event, Happened};
 use crate::logging;
-use crate::settings::{Keys, Level, Sources};
-use crate::spool::Spool;
+use crate::settings::Level;
 
-/// The database gets so long; then the prompt waits in the spool.
-const DATABASE: Duration = Duration::from_millis(20);
+/// The history gets so long, from when the event was read; then the prompt waits in the spool.
+const HISTORY: Duration = Duration::from_millis(20);
 /// Whoever calls us has so long to say why.
 const INPUT: Duration = Duration::from_secs(1);
 /// No event is longer.
@@ -35,8 +40,9 @@ Events: prompt (prompt, cwd, sessionId, time in milliseconds), session_start, se
 history of its own in the state directory and no pointers. Claude Code's hooks are understood as they are
 (hook_event_name, session_id, cwd, prompt). Unknown events are ignored.
 
-It leaves within 50 ms and always with code 0. A prompt that can't go into the history at once waits in a private file
-until the watcher, the next hook or a history command takes it over. `watcher plugin install` sets harnesses up."#)]
+It leaves within 50 ms and always with code 0. A prompt that can't go into the history at once waits in a private file, which
+a process in the background, the watcher, the next hook or a history command takes over. `watcher plugin install` sets
+harnesses up."#)]
 pub(crate) struct Hook {}
 
 impl Hook {
@@ -77,38 +83,42 @@ fn take(context: &Context) -> Result<()> {
         // First of all: whatever happens to this process from here on, the prompt is recorded.
         spool.append(&heard)?;
     }
-    let (done, finished) = mpsc::channel();
-    let environment = context.environment.clone();
-    std::thread::spawn(move || {
-        match event.point(&target, &environment) {
-            Ok(Some(terminal)) => tracing::debug!(%terminal, "the terminal's pointer is written"),
-            Ok(None) => {}
-            Err(error) => tracing::debug!("no pointer was written: {error:#}"),
+    match event.point(&target, &context.environment) {
+        Ok(Some(terminal)) => tracing::debug!(%terminal, "the terminal's pointer is written"),
+        Ok(None) => {}
+        Err(error) => tracing::debug!("no pointer was written: {error:#}"),
+    }
+    if spool.waits() {
+        match send(context, event.harness(), HISTORY.saturating_sub(begun.elapsed())) {
+            Ok(()) => tracing::debug!("the history was written, or somebody is at it"),
+            Err(error) => tracing::debug!("the prompt waits: {error:#}"),
         }
-        let drained = drain(&target, &spool, environment);
-        let _ = done.send(drained);
-    });
-    match finished.recv_timeout(DATABASE.saturating_sub(begun.elapsed())) {
-        Ok(Ok(())) => {}
-        Ok(Err(error)) => tracing::debug!("the prompt waits: {error:#}"),
-        // The thread ends with this process, wherever it is: what it has not finished is gone through again.
-        Err(_) => tracing::debug!("the prompt waits: the history took too long"),
     }
     Ok(())
 }
 
-fn drain(target: &Target, spool: &Spool, environment: session_core::Environment) -> Result<()> {
-    if !spool.waits() {
-        return Ok(());
+/// Sends the errand, and waits so long for its return. It is in a process group of its own: what ends the hook's ends it not.
+fn send(context: &Context, harness: Option<&str>, patience: Duration) -> Result<()> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.arg(errand::NAME);
+    let here = context.environment.cwd()?;
+    for dir in &context.common.agent_dir {
+        command.arg("--agent-dir").arg(here.join(dir));
     }
-    if !target.is_acquainted() {
-        tracing::debug!("the prompt waits: nothing of ours was written to this history yet; `watcher sync` does so");
-        return Ok(());
+    if let Some(name) = context.common.harness.and_then(|name| name.to_possible_value()) {
+        command.args(["--harness", name.get_name()]);
     }
-    let sources = Sources { file: None, flags: Keys::default(), level: None, default: Level::Off, environment };
-    let options = sources.read()?.of(&target.agent)?.history()?;
-    let store = options.patience(DATABASE).open(target.agent.history_db())?;
-    let drained = spool.drain(&store)?;
-    tracing::debug!(?drained, "the spool is empty");
-    Ok(())
+    if let Some(harness) = harness {
+        command.args(["--for", harness]);
+    }
+    // Nothing of the harness's is kept: neither its pipes, whose end it may wait for, nor its directory.
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir("/").process_group(0);
+    let mut child = command.spawn().context("nobody could be sent")?;
+    let (end, ended) = mpsc::channel();
+    std::thread::spawn(move || end.send(child.wait()));
+    match ended.recv_timeout(patience) {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(_) => bail!("the history could not be written"),
+        Err(_) => bail!("the history takes longer; it is gone on with in the background"),
+    }
 }

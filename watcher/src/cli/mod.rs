@@ -5,6 +5,7 @@ mod completions;
 mod confirm;
 mod continue_cmd;
 mod detach;
+mod errand;
 mod ext;
 mod file_out;
 mod following;
@@ -135,6 +136,7 @@ enum Command {
     Completions(completions::Completions),
     Man(man::Man),
     Hook(hook::Hook),
+    Errand(errand::Errand),
     #[command(subcommand)]
     Ext(ext::Ext),
     #[command(subcommand)]
@@ -207,6 +209,7 @@ impl Command {
             Self::Man(man) => man.run(context),
             Self::Ext(ext) => ext.run(context),
             Self::Plugin(plugin) => plugin.run(context),
+            Self::Errand(errand) => errand.run(context),
             Self::Hook(_) => Ok(hook::Hook::run(context)),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io::Write as _;
-use std::process::{Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use history::rusqlite::Connection;
@@ -11,23 +11,24 @@ use serde_json::json;
 use crate::support::{Session, World, until, user_line};
 
 impl World {
-    /// Tells an event as a harness does; how long that took.
-    pub(crate) fn hook(&self, event: &serde_json::Value) -> Duration {
-        let (output, took) = self.hook_text(&event.to_string(), &[]);
+    /// Tells an event as a harness does.
+    pub(crate) fn hook(&self, event: &serde_json::Value) {
+        let output = self.hook_text(&event.to_string(), &[]);
         assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
         assert!(output.stdout.is_empty() && output.stderr.is_empty(), "a hook says nothing: {output:?}");
-        took
     }
 
-    fn hook_text(&self, event: &str, words: &[&str]) -> (Output, Duration) {
-        let begun = Instant::now();
+    fn hook_text(&self, event: &str, words: &[&str]) -> Output {
+        self.begin_hook(event, words).wait_with_output().unwrap()
+    }
+
+    fn begin_hook(&self, event: &str, words: &[&str]) -> Child {
         let mut command = self.command(&[&["hook"], words].concat());
         command.env("TMUX_PANE", "%9").stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().unwrap();
         // One that has left already reads nothing.
         let _ = child.stdin.take().unwrap().write_all(event.as_bytes());
-        let output = child.wait_with_output().unwrap();
-        (output, begun.elapsed())
+        child
     }
 
     fn pointer(&self) -> Option<String> {
@@ -43,49 +44,170 @@ fn prompt(text: &str) -> serde_json::Value {
     json!({"event": "prompt", "harness": "xcsh", "cwd": "/w", "sessionId": "0000000000000c01", "prompt": text})
 }
 
-fn median(mut times: Vec<Duration>) -> String {
-    times.sort();
-    format!("median {:.1} ms, longest {:.1} ms", ms(times[times.len() / 2]), ms(times[times.len() - 1]))
+/// The processes that hooks of this world left to take over for them.
+fn errands(world: &World) -> Vec<String> {
+    let home = format!("HOME={}", world.home().display());
+    let has = |file: std::path::PathBuf, word: &str| {
+        // One that has just ended has no such file.
+        fs::read(file).unwrap_or_default().split(|byte| *byte == 0).any(|part| part == word.as_bytes())
+    };
+    let processes = fs::read_dir("/proc").unwrap().map(|item| item.unwrap().path());
+    let of_world =
+        processes.filter(|process| has(process.join("cmdline"), "errand") && has(process.join("environ"), &home));
+    of_world.map(|process| process.file_name().unwrap().to_str().unwrap().to_owned()).collect()
 }
 
-fn ms(time: Duration) -> f64 {
-    time.as_secs_f64() * 1000.0
+/// Kills what hooks left behind, so that only what the test does takes over; waits until they are gone.
+fn kill_errands(world: &World) {
+    until("the errands are gone", || {
+        let running = errands(world);
+        for pid in &running {
+            // It may have ended in this moment.
+            let _ = Command::new("kill").args(["-KILL", pid]).stderr(Stdio::null()).status();
+        }
+        running.is_empty()
+    });
 }
 
-#[test]
-fn k61_a_locked_database_delays_nobody_and_the_prompt_is_there_afterwards_once() {
-    let world = World::new();
-    let floor: Vec<Duration> = (0..10)
-        .map(|_| {
-            let begun = Instant::now();
-            world.output(&["--version"]);
-            begun.elapsed()
-        })
-        .collect();
-    let missing = world.hook(&prompt("missing"));
-    // The first history may have taken too long to make; a question takes over what waits.
-    assert!(world.finds("missing"));
-    let free: Vec<Duration> = (0..10).map(|n| world.hook(&prompt(&format!("free {n}")))).collect();
-
+fn lock(world: &World) -> Connection {
     let lock = Connection::open(world.history()).unwrap();
-    lock.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    let locked: Vec<Duration> = (0..10).map(|n| world.hook(&prompt(&format!("locked {n}")))).collect();
-    println!("the process alone: {}", median(floor));
-    println!("hook, history missing: {:.1} ms", ms(missing));
-    println!("hook, history free: {}", median(free));
-    println!("hook, history locked: {}", median(locked.clone()));
-    // Under any load far less than the minute for which the lock is held.
-    assert!(locked.iter().all(|time| *time < Duration::from_secs(10)), "{locked:?}");
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    lock
+}
+
+/// Kills a process once so much time has passed; whether it had ended by itself, well.
+fn kill_after(mut child: Child, moment: Duration) -> bool {
+    let begun = Instant::now();
+    // Waiting for the process would be the end of it, and a timer is too coarse.
+    while begun.elapsed() < moment {
+        std::hint::spin_loop();
+    }
+    let _ = child.kill();
+    child.wait().unwrap().success()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn k61_hooks_return_while_the_database_is_locked_and_each_prompt_is_there_afterwards_once() {
+    let world = World::new();
+    world.hook(&prompt("before"));
+    until("the history is there", || world.finds("before"));
+    let lock = lock(&world);
+    std::thread::scope(|scope| {
+        for thread in 0..4 {
+            let world = &world;
+            scope.spawn(move || (0..5).for_each(|n| world.hook(&prompt(&format!("locked {thread} {n}")))));
+        }
+    });
+    // All have returned, with their pipes closed, and nobody could write: one process waits for that.
+    assert_eq!(errands(&world).len(), 1);
     lock.execute_batch("ROLLBACK").unwrap();
     drop(lock);
+    let count = || {
+        let conn = Connection::open(world.history()).unwrap();
+        conn.query_row("SELECT count(*) FROM history", [], |row| row.get::<_, i64>(0)).unwrap()
+    };
+    until("the prompts are there, without anybody doing anything", || count() >= 21);
+    until("nobody is left behind", || errands(&world).is_empty());
+    let mut prompts = world.prompts();
+    prompts.sort();
+    let mut expected = vec!["before".to_owned()];
+    expected.extend((0..4).flat_map(|thread| (0..5).map(move |n| format!("locked {thread} {n}"))));
+    assert_eq!(prompts, expected);
+}
 
-    // The next hook or, where it has no time for all of it, a question takes over what waits.
-    world.hook(&prompt("after"));
-    let recent = world.json(&["history", "recent", "--limit", "100"]);
-    let mut prompts: Vec<&str> = recent.as_array().unwrap().iter().map(|row| row["prompt"].as_str().unwrap()).collect();
-    prompts.sort_unstable();
-    let mut expected: Vec<String> = ["after", "missing"].map(str::to_owned).to_vec();
-    expected.extend((0..10).flat_map(|n| [format!("free {n}"), format!("locked {n}")]));
+#[cfg(target_os = "linux")]
+#[test]
+fn whoever_comes_next_takes_over_what_nobody_could_record() {
+    let world = World::new();
+    world.hook(&prompt("before"));
+    until("the history is there", || world.finds("before"));
+    for (n, next) in ["a history command", "the next hook"].into_iter().enumerate() {
+        let lock = lock(&world);
+        world.hook(&prompt(&format!("waits {n}")));
+        kill_errands(&world);
+        lock.execute_batch("ROLLBACK").unwrap();
+        if n == 0 {
+            world.json(&["history", "recent"]);
+        } else {
+            world.hook(&prompt("after"));
+        }
+        let waits = format!("waits {n}");
+        until(next, || world.prompts().contains(&waits));
+    }
+    until("the last is there", || world.prompts().len() == 4);
+    assert_eq!(world.prompts(), ["before", "waits 0", "waits 1", "after"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_hook_killed_at_any_moment_loses_nothing_that_it_said_it_has() {
+    let world = World::new();
+    world.hook(&prompt("before"));
+    until("the history is there", || world.finds("before"));
+    let begun = Instant::now();
+    world.hook(&prompt("usual"));
+    let step = begun.elapsed() / 50;
+    let mut returned = Vec::new();
+    let mut killed = 0;
+    // Later and later, until it is too late.
+    for n in 0..1_000 {
+        let text = format!("prompt {n}");
+        let child = world.begin_hook(&prompt(&text).to_string(), &[]);
+        if kill_after(child, step * n) {
+            returned.push(text);
+        } else {
+            killed += 1;
+        }
+        if returned.len() == 20 {
+            break;
+        }
+    }
+    assert!(killed > 10 && returned.len() == 20, "killed {killed}, returned {}", returned.len());
+    until("nobody is left behind", || errands(&world).is_empty());
+    world.json(&["history", "recent"]);
+    let mut prompts = world.prompts();
+    let count = prompts.len();
+    prompts.sort();
+    prompts.dedup();
+    assert_eq!(prompts.len(), count, "a prompt is there twice");
+    assert!(returned.iter().all(|text| prompts.contains(text)), "{returned:?}\n{prompts:?}");
+    println!("{killed} hooks were killed, {} of their prompts were recorded", prompts.len() - returned.len() - 2);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn taking_over_killed_at_any_moment_records_each_prompt_once() {
+    let world = World::new();
+    world.hook(&prompt("before"));
+    until("the history is there", || world.finds("before"));
+    until("nobody is left behind", || errands(&world).is_empty());
+    let errand = || {
+        let mut command = world.command(&["errand", "--for", "xcsh"]);
+        command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+    };
+    let fill = |what: &str| {
+        let lock = lock(&world);
+        (0..3).for_each(|n| world.hook(&prompt(&format!("{what} {n}"))));
+        kill_errands(&world);
+        lock.execute_batch("ROLLBACK").unwrap();
+    };
+    fill("whole");
+    let begun = Instant::now();
+    assert!(errand().wait().unwrap().success());
+    let usual = begun.elapsed();
+    let mut killed = 0;
+    for n in 0..40 {
+        fill(&format!("round {n}"));
+        killed += u32::from(!kill_after(errand(), usual * 3 / 2 * n / 40));
+    }
+    assert!(killed > 10, "killed {killed}");
+    world.json(&["history", "recent"]);
+    let mut prompts = world.prompts();
+    prompts.sort();
+    let mut expected = vec!["before".to_owned()];
+    expected.extend((0..3).map(|n| format!("whole {n}")));
+    expected.extend((0..40).flat_map(|round| (0..3).map(move |n| format!("round {round} {n}"))));
     expected.sort();
     assert_eq!(prompts, expected);
 }
@@ -143,13 +265,7 @@ fn a_session_that_begins_becomes_the_terminal_s_if_it_is_one() {
     assert_eq!(world.pointer(), None);
     world.hook(&event("session_start", session.path()));
     let pointer = format!("/w\n{}\n", session.path().display());
-    until("the pointer is written", || {
-        // The process has 20 ms for it; where that was too little the next event does it.
-        if world.pointer().is_none() {
-            world.hook(&event("session_end", session.path()));
-        }
-        world.pointer().as_ref() == Some(&pointer)
-    });
+    assert_eq!(world.pointer().as_ref(), Some(&pointer));
     // A line of the harness's own stays.
     let fresh = pointer + "fresh\n";
     fs::write(world.agent().join("terminal-sessions/tmux-%9"), &fresh).unwrap();
@@ -190,7 +306,7 @@ fn whatever_it_is_told_it_leaves_with_code_0_and_says_nothing_to_the_model() {
         (r#"{"event":"prompt"}"#, &[], "without a `prompt`"),
         (unknown, &["--misspelt"], "--misspelt"),
     ] {
-        let (output, _) = world.hook_text(event, words);
+        let output = world.hook_text(event, words);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(0), "{event}");
         assert!(output.stdout.is_empty() && errors.contains(says), "{event}: {errors}");
