@@ -1,12 +1,28 @@
-// A harness that is none, for the tests of the extension: `node fake.mjs EXTENSION (load|save|drive) SESSION …`.
+// A harness that is none, for the tests of the extension: `node fake.mjs EXTENSION (load|save|clear|drive) SESSION …`.
 // It reads a session file, offers what extensions are offered, and appends as the harnesses do.
 
-import { appendFileSync, readFileSync } from "node:fs";
+import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { pathToFileURL } from "node:url";
 import { randomBytes } from "node:crypto";
 
 const [extension, command, file, ...rest] = process.argv.slice(2);
-const { default: watcher, state } = await import(pathToFileURL(extension));
+const { default: watcher, state } = await import(pathToFileURL(javascript(extension)));
+
+// The file itself where node reads TypeScript; else its JavaScript, written beside it.
+function javascript(extension) {
+  if (process.features.typescript) return extension;
+  const lines = [];
+  let inType = false;
+  for (const line of readFileSync(extension, "utf8").split("\n")) {
+    inType ||= /^(export )?type /.test(line);
+    if (!inType) lines.push(line.replace(/^(\s*(?:export )?const \w+): [\w<>[\]]+ = /, "$1 = "));
+    // A declaration ends where a line that is not indented does.
+    if (/^\S.*;$/.test(line)) inType = false;
+  }
+  const stripped = extension.replace(/\.ts$/, ".mjs");
+  writeFileSync(stripped, lines.join("\n"));
+  return stripped;
+}
 
 function branch() {
   const entries = readFileSync(file, "utf8").trimEnd().split("\n").map((line) => JSON.parse(line)).slice(1);
@@ -50,9 +66,17 @@ if (command === "drive") {
   console.log(JSON.stringify({ longest, events: [...handlers.keys()] }));
 } else {
   const [customType, version, value] = rest;
-  const kept = state(pi, customType, { version: Number(version) });
+  // Each step of an upgrade leaves its mark, so that a test sees which were taken.
+  const upgrade = (data, from) => ({ ...data, upgraded: `${from} to ${version}` });
+  const kept = state(pi, customType, { version: Number(version), upgrade });
+  const commands = {
+    load: () => kept.load(context) ?? null,
+    // What is too long for a command line stands in a file.
+    save: () => kept.save(context, JSON.parse(value.startsWith("@") ? readFileSync(value.slice(1), "utf8") : value)),
+    clear: () => kept.clear(context),
+  };
   try {
-    console.log(JSON.stringify(command === "load" ? kept.load(context) : kept.save(context, JSON.parse(value))));
+    console.log(JSON.stringify(commands[command]()));
   } catch (error) {
     console.log(error.message);
   }

@@ -22,6 +22,8 @@
 //! const entry = ctx.sessionManager.getBranch().findLast(e => e.type === "custom" && e.customType === "todo");
 //! pi.appendEntry("todo", { items: [...entry.data.items, "milk"] });   // read back here as version 0
 //! ```
+//!
+//! `plugin-sdk/harness/extension/watcher.ts` does the same with versions and the checks of this crate.
 
 mod blob;
 mod error;

@@ -2,8 +2,9 @@
 //!
 //! A state is the `data` of the latest `custom` entry of its type on the path to the leaf: never that of another branch, and
 //! still there after compaction, fork, branched sessions and moves, because all of these keep the path. `data` is plain JSON;
-//! the schema version stands beside it as `schemaVersion` `[F4]`, so a TypeScript extension of the same name reads and writes
-//! it with `appendEntry` and never sees the version. What it writes has none, and counts as version 0.
+//! the schema version stands beside it as `schemaVersion` `[F4]`. A harness's `appendEntry` takes data alone: what an extension
+//! in TypeScript saves with it counts as version 0, or brings its version along in the data (`{"schemaVersion":2,"data":…}`, as
+//! `watcher.ts` does).
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -98,6 +99,7 @@ pub struct Record<T> {
     entry: EntryId,
     timestamp: Option<Timestamp>,
     on_path: bool,
+    version: Option<Version>,
     data: Option<JsonText>,
     value: Result<Option<T>>,
 }
@@ -116,6 +118,11 @@ impl<T> Record<T> {
     /// Whether it lies on the path to the leaf; otherwise it is another branch's.
     pub fn is_on_path(&self) -> bool {
         self.on_path
+    }
+
+    /// The version of its shape; none when that can't be read.
+    pub fn version(&self) -> Option<Version> {
+        self.version
     }
 
     /// The raw data, spelled as in the file; none where the state was cleared.
@@ -140,7 +147,8 @@ impl<T: Serialize + DeserializeOwned> State<T> {
     /// The same state, which takes the data of version `from` one version up.
     ///
     /// `Old` and `New` are the shapes of `from` and of the version after it; `serde_json::Value` is one too. Data passes all
-    /// steps from its own version to the current one. For data that TypeScript writes register version 0.
+    /// steps from its own version to the current one. For what a
+    /// plain `appendEntry` of a harness wrote register version 0.
     ///
     /// ```
     /// use plugin_sdk::{Extension, Version};
@@ -253,7 +261,8 @@ impl<T: Serialize + DeserializeOwned> State<T> {
     }
 
     pub(crate) fn append<S: SessionWriter + ?Sized>(&self, session: &mut S, data: &JsonText) -> Result<EntryId> {
-        let version = Some(self.version.0).filter(|version| *version > 0);
+        // Data that looks as if its version stood in it needs one beside it, so that it is taken as it is.
+        let version = Some(self.version.0).filter(|version| *version > 0 || stored::enveloped(data.view()).is_some());
         session.append_custom(self.custom_type.as_str(), Some(data), version)
     }
 
@@ -318,6 +327,7 @@ impl<T: Serialize + DeserializeOwned> State<T> {
             entry: stored.id(),
             timestamp: stored.entry.timestamp(),
             on_path,
+            version: stored.readable_version(),
             data: stored.data(),
             value: self.decode(stored),
         }

@@ -20,7 +20,11 @@ impl Stored<'_> {
 
     /// The state; none where it was cleared.
     pub(crate) fn data(&self) -> Option<JsonText> {
-        self.json.view().get("data").and_then(Json::to_owned)
+        let data = self.json.view().get("data")?;
+        match (self.beside(), enveloped(data)) {
+            (None, Some((_, inside))) => inside.to_owned(),
+            _ => data.to_owned(),
+        }
     }
 
     /// The schema version; 0 where there is none `[F4]`. `1.0` is 1: programs that rewrite files spell numbers their way.
@@ -40,12 +44,28 @@ impl Stored<'_> {
         }
     }
 
-    fn readable_version(&self) -> Option<Version> {
-        match self.json.view().get("schemaVersion").filter(|version| !version.is_null()) {
+    /// The version, where it can be read.
+    pub(crate) fn readable_version(&self) -> Option<Version> {
+        match self.beside() {
             Some(version) => version.number().and_then(Version::from_number),
-            None => Some(Version(0)),
+            None => Some(self.json.view().get("data").and_then(enveloped).map_or(Version(0), |(version, _)| version)),
         }
     }
+
+    /// The version that stands beside the data.
+    fn beside(&self) -> Option<Json<'_>> {
+        self.json.view().get("schemaVersion").filter(|version| !version.is_null())
+    }
+}
+
+/// The version and the data that stand in the data, `{"schemaVersion":2,"data":…}`, these two keys alone: what a harness's
+/// `appendEntry` is handed, which takes data and nothing to stand beside it. Only where no version stands beside.
+pub(crate) fn enveloped(data: Json<'_>) -> Option<(Version, Json<'_>)> {
+    if data.members().count() != 2 {
+        return None;
+    }
+    let version = data.get("schemaVersion")?.number().and_then(Version::from_number)?;
+    Some((version, data.get("data")?))
 }
 
 /// The entry, when it is a `custom` entry of this type. One that is no JSON is of no type.

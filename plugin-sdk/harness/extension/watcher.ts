@@ -3,19 +3,67 @@
 // It tells `watcher hook` what is submitted and which session is the terminal's, and waits for no answer. Other extensions
 // keep typed state with it, by the rules of the Rust SDK: `import { state } from "./watcher.ts"`.
 //
-// Types stand in comments, so that this very file is JavaScript too (as `watcher.js`), and is tested as it is shipped.
+// Types stand only in `type` declarations and behind the names of constants, so that dropping those lines and these words
+// leaves JavaScript: a node that knows no TypeScript tests this very file.
 
 import { spawn } from "node:child_process";
 import { readlinkSync } from "node:fs";
 
-/**
- * What is used of the harness.
- * @typedef {{ type: string, id?: string, customType?: string, data?: unknown, schemaVersion?: number }} Entry
- * @typedef {{ getBranch(fromId?: string): Entry[], getSessionFile?(): string | undefined, getSessionId?(): string }} Sessions
- * @typedef {{ cwd?: string, sessionManager?: Sessions }} Context
- * @typedef {{ on(event: string, handler: (event: any, context: Context) => unknown): void,
- *             appendEntry(customType: string, data?: unknown): void }} Harness
- */
+// What is used of the harness.
+
+/** An entry of a session. What its data is, only whoever wrote it knows. */
+export type Entry = { type: string; id?: string; customType?: string; data?: any; schemaVersion?: number | null };
+export type Sessions = {
+  getBranch(fromId?: string): Entry[];
+  getSessionFile?(): string | undefined;
+  getSessionId?(): string;
+};
+export type Context = { cwd?: string; sessionManager?: Sessions };
+/** Of an input: its text, under either name, and who it is from. */
+export type HarnessEvent = { text?: unknown; prompt?: unknown; source?: unknown };
+export type Handler = (event: HarnessEvent, context: Context) => unknown;
+export type Harness = {
+  on(event: string, handler: Handler): void;
+  appendEntry(customType: string, data?: unknown): void;
+};
+
+// What is offered to other extensions.
+
+export type Options<T> = {
+  /** The newest version of the data's shape that is understood; 0 by default. */
+  version?: number;
+  /** Takes data of an older version up to it; without this, older data is refused. */
+  upgrade?: (data: any, version: number) => T;
+};
+export type State<T> = {
+  /** The state in force on this branch; undefined when there is none, or it was cleared. */
+  load(context: Context): T | undefined;
+  /** Saves, unless the state in force is the same; whether an entry was appended. */
+  save(context: Context, value: T): boolean;
+  /** Ends the state on this branch with an entry without data; whether one was appended. */
+  clear(context: Context): boolean;
+};
+
+type Extension = (pi: Harness) => void;
+type StateOf = <T>(pi: Harness, customType: string, options?: Options<T>) => State<T>;
+/** A saved state: the version of its shape, undefined where that can't be read; its data, undefined where it was cleared. */
+type Stored = { version: number | undefined; data: any };
+type Told = Record<string, unknown>;
+type Tell = (event: Told) => void;
+type Where = (context: Context) => Told;
+type InForce = (context: Context) => Stored | undefined;
+type CheckVersion = (found: number | undefined) => void;
+type IsVersion = (version: unknown) => boolean;
+type Unwrap = (entry: Entry) => Stored;
+type Wrap = (data: unknown, version: number) => unknown;
+type IsEnvelope = (data: any) => boolean;
+type CheckName = (name: string) => void;
+type Checked = (value: unknown, version: number) => unknown;
+type CheckValue = (value: unknown, place: string, depth: number) => void;
+type CheckReference = (value: unknown, place: string) => void;
+type Same = (one: any, other: any) => boolean;
+type Find = () => string | undefined;
+type Attempt = <V>(what: () => V) => V | undefined;
 
 /** The most UTF-16 units that a text keeps on its way to the file; a longer one would be cut. */
 const MAX_TEXT_UNITS = 500_000;
@@ -23,6 +71,8 @@ const MAX_TEXT_UNITS = 500_000;
 const MAX_STATE_BYTES = 1_000_000;
 /** The deepest nesting that every reader of the family takes. */
 const MAX_DEPTH = 127;
+/** The highest version there can be. */
+const MAX_VERSION = 4_294_967_295;
 /** Keys that no program of the family writes to a session. */
 const NEVER_WRITTEN = ["partialJson", "jsonlEvents"];
 const BLOB_REFERENCE = /^blob:sha256:[0-9a-f]{64}$/;
@@ -36,19 +86,13 @@ const SESSION_EVENTS = {
   session_shutdown: "session_end",
 };
 
-/**
- * The extension: harnesses call it with their API.
- * @param {Harness} pi
- */
-export default function watcher(pi) {
+/** The extension: harnesses call it with their API. */
+const watcher: Extension = (pi) => {
   let present = true;
   const harness = harnessName();
 
-  /**
-   * Starts the hook and goes on: nothing of ours may delay or fail the harness.
-   * @param {Record<string, unknown>} event
-   */
-  function tell(event) {
+  // Starts the hook and goes on: nothing of ours may delay or fail the harness.
+  const tell: Tell = (event) => {
     if (!present) return;
     try {
       const binary = process.env.WATCHER_BIN || "watcher";
@@ -60,10 +104,9 @@ export default function watcher(pi) {
     } catch {
       present = false;
     }
-  }
+  };
 
-  /** @param {Context} context */
-  function where(context) {
+  const where: Where = (context) => {
     const sessions = context?.sessionManager;
     return {
       harness,
@@ -73,7 +116,7 @@ export default function watcher(pi) {
       terminal: attempt(terminal),
       time: Date.now(),
     };
-  }
+  };
 
   pi.on("input", (event, context) => {
     const text = event?.text ?? event?.prompt;
@@ -84,186 +127,179 @@ export default function watcher(pi) {
     // A harness that knows no such event never sends it.
     attempt(() => pi.on(theirs, (_event, context) => { tell({ event: ours, ...where(context) }); }));
   }
-}
+};
+export default watcher;
 
 /**
- * A typed state that follows the branch, saved with the harness's own `appendEntry`.
+ * A typed state that follows the branch, saved with the harness's own `appendEntry`, under the extension's name or NAME/STATE.
  *
- * `appendEntry` keeps no schema version, so what is saved here is version 0 to the Rust SDK. State that names a version above
- * ours is never overwritten.
- *
- * @template T
- * @param {Harness} pi
- * @param {string} customType  the extension's name, or NAME/STATE
- * @param {{ version?: number, upgrade?: (data: unknown, version: number) => T }} [options]  the newest version that is
- *   understood (0 by default), and what takes older data up to it
+ * The data of an older version is upgraded; that of a newer one is an error, and never overwritten.
  */
-export function state(pi, customType, options = {}) {
+export const state: StateOf = (pi, customType, options = {}) => {
   checkName(customType);
   const version = options.version ?? 0;
-
-  /** @param {Context} context */
-  function inForce(context) {
-    const branch = context.sessionManager?.getBranch() ?? [];
-    return branch.findLast((entry) => entry.type === "custom" && entry.customType === customType);
+  if (!isVersion(version)) {
+    throw new Error(`${version} is no version: a whole number from 0 up`);
   }
 
-  /** @param {Entry} entry */
-  function checkVersion(entry) {
-    const found = entry.schemaVersion ?? 0;
-    if (found > version) {
+  const inForce: InForce = (context) => {
+    const branch = context.sessionManager?.getBranch() ?? [];
+    const entry = branch.findLast((entry) => entry.type === "custom" && entry.customType === customType);
+    return entry && stored(entry);
+  };
+
+  const checkVersion: CheckVersion = (found) => {
+    if (found !== undefined && found > version) {
       throw new Error(`the state ${customType} is of version ${found}, and this extension knows up to ${version}`);
     }
-    return found;
-  }
+  };
 
   return {
-    /**
-     * The state in force on this branch; undefined when there is none, or it was cleared.
-     * @param {Context} context
-     * @returns {T | undefined}
-     */
     load(context) {
-      const entry = inForce(context);
-      if (entry === undefined || entry.data === undefined) return undefined;
-      const found = checkVersion(entry);
-      const data = structuredClone(entry.data);
-      return options.upgrade && found < version ? options.upgrade(data, found) : /** @type {T} */ (data);
+      const found = inForce(context);
+      if (found === undefined || found.data === undefined) return undefined;
+      checkVersion(found.version);
+      if (found.version === undefined) {
+        throw new Error(`the version of the state ${customType} is no whole number from 0 up, so nobody can tell what it is`);
+      }
+      // What the caller does with it must not change what the harness holds.
+      const data = structuredClone(found.data);
+      if (found.version === version) return data;
+      if (options.upgrade === undefined) {
+        throw new Error(`nothing takes the state ${customType} from version ${found.version} to ${version}: give an upgrade`);
+      }
+      return options.upgrade(data, found.version);
     },
 
-    /**
-     * Saves, unless the state in force is the same. Nothing is appended when the value would not come back as it is.
-     * @param {Context} context
-     * @param {T} value
-     * @returns {boolean} whether an entry was appended
-     */
     save(context, value) {
-      const data = checked(value);
-      const entry = inForce(context);
-      if (entry !== undefined) {
-        checkVersion(entry);
-        if (entry.data !== undefined && same(entry.data, data)) return false;
+      const data = checked(value, version);
+      const found = inForce(context);
+      if (found !== undefined) {
+        checkVersion(found.version);
+        if (found.version === version && found.data !== undefined && same(found.data, data)) return false;
       }
-      pi.appendEntry(customType, data);
+      pi.appendEntry(customType, wrapped(data, version));
       return true;
     },
 
-    /**
-     * Ends the state on this branch: an entry without data.
-     * @param {Context} context
-     * @returns {boolean} whether an entry was appended
-     */
     clear(context) {
-      const entry = inForce(context);
-      if (entry === undefined || entry.data === undefined) return false;
-      checkVersion(entry);
+      const found = inForce(context);
+      if (found === undefined || found.data === undefined) return false;
+      checkVersion(found.version);
       pi.appendEntry(customType);
       return true;
     },
   };
-}
+};
 
-/** @param {string} name */
-function checkName(name) {
+/**
+ * `appendEntry` takes data and no version to stand beside it, so the version stands in the data: `{"schemaVersion":2,"data":…}`,
+ * these two keys alone, in an entry that has no `schemaVersion` of its own. Version 0 needs none, unless the data looks so.
+ */
+const wrapped: Wrap = (data, version) => (version > 0 || isEnvelope(data) ? { schemaVersion: version, data } : data);
+
+const stored: Unwrap = (entry) => {
+  const beside = entry.schemaVersion;
+  if (beside !== undefined && beside !== null) return { version: isVersion(beside) ? beside : undefined, data: entry.data };
+  if (isEnvelope(entry.data)) return { version: entry.data.schemaVersion, data: entry.data.data };
+  return { version: 0, data: entry.data };
+};
+
+const isEnvelope: IsEnvelope = (data) => {
+  if (typeof data !== "object" || data === null || Array.isArray(data)) return false;
+  return Object.keys(data).length === 2 && Object.hasOwn(data, "data") && isVersion(data.schemaVersion);
+};
+
+const isVersion: IsVersion = (version) =>
+  typeof version === "number" && Number.isInteger(version) && version >= 0 && version <= MAX_VERSION;
+
+const checkName: CheckName = (name) => {
   const bytes = new TextEncoder().encode(name).length;
   // eslint-disable-next-line no-control-regex
   if (name.trim() === "" || bytes > 256 || /[\u0000-\u001f\u007f-\u009f]/.test(name)) {
     throw new Error(`${JSON.stringify(name)} is no name of a state: not blank, at most 256 bytes, no control characters`);
   }
-}
+};
 
-/**
- * The value as JSON gives it back; refuses what would not come back.
- * @param {unknown} value
- */
-function checked(value) {
-  checkValue(value, "", 0);
+/** The value as JSON gives it back; refuses what would not come back. */
+const checked: Checked = (value, version) => {
+  checkValue(value, "", version > 0 || isEnvelope(value) ? 1 : 0);
   const json = JSON.stringify(value);
   const bytes = new TextEncoder().encode(json).length;
   if (bytes > MAX_STATE_BYTES) throw new Error(`${bytes} bytes of JSON, and the limit is ${MAX_STATE_BYTES}`);
   return JSON.parse(json);
-}
+};
 
-/**
- * @param {unknown} value
- * @param {string} place  a JSON pointer
- * @param {number} depth
- */
-function checkValue(value, place, depth) {
-  const refuse = (/** @type {string} */ why) => { throw new Error(`${place || "the value"}: ${why}`); };
+/** `place` is a JSON pointer. */
+const checkValue: CheckValue = (value, place, depth) => {
   if (value === null || typeof value === "boolean") return;
+  const here = place || "the value";
   if (typeof value === "number") {
-    if (!Number.isFinite(value)) refuse("JSON has no such number");
+    if (!Number.isFinite(value)) throw new Error(`${here}: JSON has no such number`);
     if (Number.isInteger(value) && Math.abs(value) < 1e21 && !Number.isSafeInteger(value)) {
-      refuse("an integer beyond 2^53 - 1 is rounded: save it as a text");
+      throw new Error(`${here}: an integer beyond 2^53 - 1 is rounded: save it as a text`);
     }
     return;
   }
   if (typeof value === "string") {
-    if (value.length > MAX_TEXT_UNITS) refuse(`a text of ${value.length} UTF-16 units would be cut at ${MAX_TEXT_UNITS}`);
+    if (value.length > MAX_TEXT_UNITS) {
+      throw new Error(`${here}: a text of ${value.length} UTF-16 units would be cut at ${MAX_TEXT_UNITS}`);
+    }
     return;
   }
-  if (typeof value !== "object") refuse(`JSON has no ${typeof value}`);
-  if (depth >= MAX_DEPTH) refuse(`nested deeper than ${MAX_DEPTH} levels, which could not be read again`);
-  const object = /** @type {object} */ (value);
-  if (Array.isArray(object)) {
+  if (typeof value !== "object") throw new Error(`${here}: JSON has no ${typeof value}`);
+  if (depth >= MAX_DEPTH) throw new Error(`${here}: nested deeper than ${MAX_DEPTH} levels, which could not be read again`);
+  if (Array.isArray(value)) {
     const content = place.endsWith("/content");
-    for (let index = 0; index < object.length; index++) {
-      const item = object[index];
-      if (content && item?.type === "image" && BLOB_REFERENCE.test(item.data)) {
-        refuse("readers put the image itself in the place of this reference");
-      }
+    for (let index = 0; index < value.length; index++) {
+      const item = value[index];
+      if (content && item?.type === "image") checkReference(item.data, here);
       checkValue(item, `${place}/${index}`, depth + 1);
     }
     return;
   }
-  const prototype = Object.getPrototypeOf(object);
-  if (prototype !== Object.prototype && prototype !== null) refuse("only plain objects and arrays come back as they are");
-  for (const [key, item] of Object.entries(object)) {
+  const prototype = Object.getPrototypeOf(value);
+  if (prototype !== Object.prototype && prototype !== null) {
+    throw new Error(`${here}: only plain objects and arrays come back as they are`);
+  }
+  for (const [key, item] of Object.entries(value)) {
     const below = `${place}/${key.replaceAll("~", "~0").replaceAll("/", "~1")}`;
     if (NEVER_WRITTEN.includes(key)) throw new Error(`${below}: no program of this family writes a key of this name`);
-    if (key === "image_url" && typeof item === "string" && BLOB_REFERENCE.test(item)) {
-      throw new Error(`${below}: readers put the image itself in the place of this reference`);
-    }
     if (item === undefined) throw new Error(`${below}: a key without a value does not come back`);
+    if (key === "image_url") checkReference(item, below);
     checkValue(item, below, depth + 1);
   }
-}
+};
 
-/**
- * Whether two JSON values are the same, in whatever order their keys stand.
- * @param {any} one
- * @param {any} other
- * @returns {boolean}
- */
-function same(one, other) {
+const checkReference: CheckReference = (value, place) => {
+  if (typeof value === "string" && BLOB_REFERENCE.test(value)) {
+    throw new Error(`${place}: readers put the image itself in the place of this reference`);
+  }
+};
+
+/** Whether two JSON values are the same, in whatever order their keys stand. */
+const same: Same = (one, other) => {
   if (one === other) return true;
   if (typeof one !== "object" || typeof other !== "object" || one === null || other === null) return false;
   if (Array.isArray(one) !== Array.isArray(other)) return false;
   const keys = Object.keys(one);
   return keys.length === Object.keys(other).length && keys.every((key) => Object.hasOwn(other, key) && same(one[key], other[key]));
-}
+};
 
 /** Whose extension directory this is in; none where that can't be told, and the watcher takes its default. */
-function harnessName() {
+const harnessName: Find = () => {
   const found = /[\\/]\.(xcsh|omp|pi)[\\/]/.exec(import.meta.url);
   return process.env.WATCHER_HARNESS || found?.[1];
-}
+};
 
 /** The terminal's device, where the system tells it: our own child has a pipe there. */
-function terminal() {
-  return process.stdin.isTTY && process.platform === "linux" ? readlinkSync("/proc/self/fd/0") : undefined;
-}
+const terminal: Find = () =>
+  process.stdin.isTTY && process.platform === "linux" ? readlinkSync("/proc/self/fd/0") : undefined;
 
-/**
- * @template V
- * @param {() => V} what
- * @returns {V | undefined}
- */
-function attempt(what) {
+const attempt: Attempt = (what) => {
   try {
     return what();
   } catch {
     return undefined;
   }
-}
+};

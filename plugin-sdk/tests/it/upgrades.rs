@@ -127,6 +127,32 @@ fn a_version_is_a_whole_number_in_any_spelling() {
 }
 
 #[test]
+fn a_version_that_could_not_stand_beside_the_data_stands_in_it() {
+    let load = |data: &str, beside| v2().load(&holding(data, beside)).map_err(|error| error.kind());
+    let current = r#"{"count":1,"step":2}"#;
+    let envelope = |version: &str| format!(r#"{{"data":{current},"schemaVersion":{version}}}"#);
+    for version in ["2", "2.0"] {
+        assert_eq!(load(&envelope(version), None), Ok(Some(Counter { count: 1, step: 2 })), "{version}");
+    }
+    assert_eq!(load(r#"{"schemaVersion":1,"data":{"count":1}}"#, None), Ok(Some(Counter { count: 1, step: 1 })));
+    let newer = v2().load(&holding(&envelope("3"), None)).unwrap_err();
+    assert_eq!((newer.kind(), newer.version()), (ErrorKind::NewerVersion, Some(Version(3))));
+    assert_eq!(newer.data().unwrap().as_str(), current, "the data, without what it came in");
+    // Anything else is data: with a third key, with no version, or with a version beside it.
+    for other in [r#"{"schemaVersion":2,"data":1,"more":2}"#, &envelope("1.5"), &envelope("\"2\"")] {
+        assert_eq!(load(other, None), Err(ErrorKind::NoUpgrade), "{other}");
+    }
+    assert_eq!(load(&envelope("2"), Some(2)), Err(ErrorKind::Malformed));
+
+    // What we save and what looks so gets its version beside it, even version 0.
+    let plain = Extension::new("counter").unwrap().state::<serde_json::Value>(Version(0));
+    let looks_so: serde_json::Value = serde_json::from_str(&envelope("2")).unwrap();
+    let mut session = FakeSession::new();
+    plain.save(&mut session, &looks_so).unwrap();
+    assert_eq!(plain.load(&session).unwrap(), Some(looks_so));
+}
+
+#[test]
 fn upgrades_that_lead_nowhere_are_refused() {
     for from in [Version(2), Version(3), Version(1)] {
         let error = v2().upgrade(from, |old: CounterV1| Ok(old)).unwrap_err();

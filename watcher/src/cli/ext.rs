@@ -152,7 +152,7 @@ struct Shown {
     entry: String,
     timestamp: Option<String>,
     on_path: bool,
-    version: Option<f64>,
+    version: Option<u32>,
     data: Option<Box<RawValue>>,
 }
 
@@ -231,14 +231,11 @@ impl List {
         let mut all = Vec::new();
         for record in state.all(&session)? {
             let data = record.data().map(|data| RawValue::from_string(data.as_str().to_owned())).transpose()?;
-            let version = session
-                .entry(record.entry().as_str())
-                .and_then(|entry| entry.json().ok()?.view().get("schemaVersion").and_then(session_core::Json::number));
             all.push(Shown {
                 entry: record.entry().to_string(),
                 timestamp: record.timestamp().map(|time| time.to_string()),
                 on_path: record.is_on_path(),
-                version,
+                version: record.version().map(|version| version.0),
                 data,
             });
         }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
-use plugin_sdk::{Extension, Saved, State, Version};
+use plugin_sdk::{Extension, Version};
 use serde_json::{Value, json};
 use session_core::{AgentDir, Environment, Host, SessionManager};
 
@@ -23,19 +23,19 @@ impl World {
     }
 
     /// What `watcher ext` prints when it succeeds.
-    fn ext(&self, file: &Path, words: &[&str], input: &str) -> String {
+    pub(crate) fn ext(&self, file: &Path, words: &[&str], input: &str) -> String {
         let words = [&["ext"], words, &["--session", file.to_str().unwrap()]].concat();
         let output = self.feed(&words, input);
         assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).unwrap()
     }
 
-    fn ext_code(&self, file: &Path, words: &[&str], input: &str) -> (Option<i32>, String) {
+    pub(crate) fn ext_code(&self, file: &Path, words: &[&str], input: &str) -> (Option<i32>, String) {
         let output = self.feed(&[&["ext"], words, &["--session", file.to_str().unwrap()]].concat(), input);
         (output.status.code(), String::from_utf8(output.stderr).unwrap())
     }
 
-    fn host(&self) -> Host {
+    pub(crate) fn host(&self) -> Host {
         Host::new(AgentDir::at(self.agent()).unwrap(), Environment::new(self.home())).with_terminal(None)
     }
 
@@ -56,7 +56,7 @@ pub(crate) fn rest(path: &Path) {
     File::options().append(true).open(path).unwrap().set_modified(hour).unwrap();
 }
 
-fn parsed(text: &str) -> Value {
+pub(crate) fn parsed(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
@@ -83,7 +83,7 @@ fn a_script_s_state_follows_the_branch_and_is_saved_once() {
     let all = world.ext(&file, &["list", "--type", "todo"], "");
     let all: Vec<Value> = all.lines().map(parsed).collect();
     assert_eq!(all.len(), 2);
-    assert!(all.iter().all(|state| state["onPath"] == false && state["version"] == 1.0));
+    assert!(all.iter().all(|state| state["onPath"] == false && state["version"] == 1));
     assert_eq!(all[0]["entry"], first);
 
     rest(&file);
@@ -148,117 +148,10 @@ fn a_session_that_somebody_has_is_refused_and_named() {
     assert_eq!(parsed(&world.ext(&file, &["get", "--type", "todo"], "")), json!([3]));
 }
 
-/// The TypeScript extension with a fake harness, as `plugin-sdk/harness/fake.mjs` runs it; none without node.
-pub(crate) fn node(world: &World, words: &[&str], environment: &[(&str, &str)]) -> Option<String> {
-    let harness = Path::new(env!("CARGO_MANIFEST_DIR")).join("../plugin-sdk/harness");
-    // The file as it is shipped is JavaScript too; only its name keeps this version of node from reading it.
-    let extension = world.home().join("watcher.mjs");
-    fs::copy(harness.join("extension/watcher.ts"), &extension).unwrap();
-    let mut command = Command::new("node");
-    command.arg(harness.join("fake.mjs")).arg(&extension).args(words).env_clear().env("HOME", world.home());
-    command.env("PATH", std::env::var_os("PATH").unwrap_or_default()).envs(environment.iter().copied());
-    match command.stdin(Stdio::null()).output() {
-        Ok(output) => {
-            assert!(output.status.success(), "{words:?}: {}", String::from_utf8_lossy(&output.stderr));
-            Some(String::from_utf8(output.stdout).unwrap())
-        }
-        Err(error) => {
-            skipped("the TypeScript extension", "node", &error);
-            None
-        }
-    }
-}
-
 /// Not through the printing macros: the test harness would swallow it.
 pub(crate) fn skipped(what: &str, program: &str, error: &std::io::Error) {
     let line = format!("\nSKIPPED: the test of {what} needs `{program}`, which did not start: {error}\n");
     std::io::stderr().write_all(line.as_bytes()).unwrap();
-}
-
-#[test]
-fn rust_typescript_and_scripts_read_each_other_s_state() {
-    let world = World::new();
-    let file = world.resting_session();
-    let path = file.to_str().unwrap();
-    let todos: State<Value> =
-        Extension::new("todo").unwrap().state::<Value>(Version(1)).upgrade(Version(0), |data: Value| Ok(data)).unwrap();
-    let rust_reads = || {
-        let session = session_core::Session::read(&file).unwrap();
-        todos.load(&session).unwrap().unwrap()
-    };
-    let script_reads = || parsed(&world.ext(&file, &["get", "--type", "todo"], ""));
-
-    // Rust writes.
-    let list = json!({"items": ["ü 🥛 \u{2028}"], "size": 1e21, "of": "rust"});
-    let mut session = SessionManager::open(&world.host(), &file, None).unwrap();
-    assert!(matches!(todos.save(&mut session, &list).unwrap(), Saved::Appended(_)));
-    drop(session);
-    rest(&file);
-    assert_eq!(script_reads(), list);
-    let Some(printed) = node(&world, &["load", path, "todo", "1"], &[]) else { return };
-    assert_eq!(parsed(&printed), list);
-
-    // `watcher ext` writes.
-    let list = json!({"items": ["eggs"], "of": "ext"});
-    world.ext(&file, &["save", "--type", "todo", "--schema", "1"], &list.to_string());
-    assert_eq!(rust_reads(), list);
-    assert_eq!(parsed(&node(&world, &["load", path, "todo", "1"], &[]).unwrap()), list);
-
-    // TypeScript writes; the same again is no change.
-    let list = json!({"items": ["tea"], "of": "typescript"});
-    let save = ["save", path, "todo", "1", &list.to_string()];
-    assert_eq!(node(&world, &save, &[]).unwrap().trim(), "true");
-    assert_eq!(node(&world, &save, &[]).unwrap().trim(), "false");
-    assert_eq!(rust_reads(), list);
-    assert_eq!(script_reads(), list);
-
-    // The rules are the same on both sides.
-    for (bad, says) in [
-        (r#"{"n":9007199254740993}"#, "2^53"),
-        (r#"{"partialJson":1}"#, "/partialJson"),
-        (
-            r#"[{"image_url":"blob:sha256:0000000000000000000000000000000000000000000000000000000000000000"}]"#,
-            "/0/image_url",
-        ),
-    ] {
-        let refused = node(&world, &["save", path, "todo", "1", bad], &[]).unwrap();
-        assert!(refused.contains(says), "{bad}: {refused}");
-        assert_eq!(
-            world.ext_code(&file, &["save", "--type", "todo", "--schema", "1", "--force"], bad).0,
-            Some(1),
-            "{bad}"
-        );
-    }
-    // State of a newer version is never overwritten.
-    assert!(node(&world, &["save", path, "newer", "0", "1"], &[]).unwrap().contains("true"));
-    rest(&file);
-    world.ext(&file, &["save", "--type", "newer", "--schema", "7"], "2");
-    assert!(node(&world, &["save", path, "newer", "1", "3"], &[]).unwrap().contains("is of version 7"));
-}
-
-#[test]
-fn the_typescript_extension_tells_the_hook_and_is_silent_without_the_binary() {
-    let world = World::new();
-    let file = world.resting_session();
-    let path = file.to_str().unwrap();
-    let bin = env!("CARGO_BIN_EXE_watcher");
-    let environment = [("WATCHER_BIN", bin), ("WATCHER_HARNESS", "xcsh"), ("TMUX_PANE", "%5")];
-    let Some(printed) = node(&world, &["drive", path, "from typescript"], &environment) else { return };
-    assert!(parsed(&printed)["longest"].as_f64().is_some(), "{printed}");
-    println!("handlers of the extension, milliseconds: {printed}");
-    crate::support::until("the prompt arrives", || world.finds("from typescript"));
-    assert!(!world.finds("by an extension"), "what another extension sends is no person's");
-    let pointer = world.agent().join("terminal-sessions/tmux-%5");
-    crate::support::until("the pointer is there", || {
-        if !pointer.exists() {
-            node(&world, &["drive", path, "from typescript"], &environment);
-        }
-        pointer.exists()
-    });
-    assert_eq!(fs::read_to_string(&pointer).unwrap(), format!("/w\n{path}\n"));
-
-    let without = World::new();
-    node(&without, &["drive", path, "lost"], &[("WATCHER_BIN", "/nowhere/watcher")]).unwrap();
 }
 
 /// Runs an example of `examples/scripts`; none without its interpreter.

@@ -19,3 +19,4 @@ mod pointers;
 mod readme;
 mod support;
 mod transcripts;
+mod typescript;
