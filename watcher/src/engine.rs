@@ -67,7 +67,7 @@ pub(crate) struct Engine {
     /// Files whose trouble was told, so that each is told once.
     told: BTreeSet<PathBuf>,
     /// Positions that passed no prompt; they wait for a transaction that is needed anyway.
-    unsaved: BTreeMap<PathBuf, Position>,
+    unsaved: BTreeMap<Arc<Path>, Position>,
     /// Files that can't be read; each reconcile tries again.
     unread: BTreeSet<PathBuf>,
     /// Files whose transaction failed; tried again at the next poll.
@@ -111,8 +111,7 @@ impl Engine {
         stop: Arc<AtomicBool>,
     ) -> history::Result<Self> {
         let memory = sink::load(&store)?;
-        let mut tails = Tails::default();
-        memory.files.into_iter().for_each(|(path, position)| tails.insert(path, position));
+        let tails = Tails::resume(memory.files);
         let pointers = PointerSink::new(Arc::clone(&storage), agent.terminal_sessions(), memory.pointers);
         Ok(Self {
             plan,
@@ -165,6 +164,8 @@ impl Engine {
         if knowledge == Knowledge::Full {
             let buried = self.tails.bury();
             self.unsaved.retain(|path, _| !buried.contains(path));
+            // There is no trouble left that could be told again.
+            self.told.clear();
             let changes: Vec<Change> = buried.into_iter().map(Change::Gone).collect();
             self.record(&changes, &mut report);
         }

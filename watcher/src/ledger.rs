@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use history::rusqlite::{Connection, params};
 use session_core::follow::Position;
@@ -23,9 +24,9 @@ CREATE TABLE IF NOT EXISTS watcher_pointer(terminal TEXT PRIMARY KEY, content BL
 #[derive(Clone, Debug)]
 pub(crate) enum Change {
     /// The file was read so far.
-    Read(PathBuf, Box<Position>),
+    Read(Arc<Path>, Box<Position>),
     /// The file is no longer there, and no pointer needs to know that it was.
-    Gone(PathBuf),
+    Gone(Arc<Path>),
     /// We wrote a terminal's pointer.
     Wrote(String, Ours),
 }
@@ -41,7 +42,7 @@ pub(crate) struct Ours {
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// How far each file was read.
-    pub(crate) files: BTreeMap<PathBuf, Position>,
+    pub(crate) files: Vec<(Arc<Path>, Position)>,
     /// The pointers that we wrote, by terminal.
     pub(crate) pointers: BTreeMap<String, Ours>,
 }
@@ -50,12 +51,14 @@ pub(crate) struct Memory {
 pub(crate) fn load(conn: &Connection) -> Result<Memory> {
     conn.execute_batch(TABLES)?;
     let mut memory = Memory::default();
-    let mut statement = conn.prepare("SELECT path, position FROM watcher_file")?;
+    let count: i64 = conn.query_row("SELECT count(*) FROM watcher_file", [], |row| row.get(0))?;
+    memory.files.reserve_exact(usize::try_from(count).unwrap_or(0));
+    let mut statement = conn.prepare("SELECT path, position FROM watcher_file ORDER BY path")?;
     let mut rows = statement.query([])?;
     while let Some(row) = rows.next()? {
-        let path = PathBuf::from(OsStr::from_bytes(row.get_ref(0)?.as_bytes()?));
+        let path: Arc<Path> = Path::new(OsStr::from_bytes(row.get_ref(0)?.as_bytes()?)).into();
         match row.get_ref(1)?.as_str()?.parse() {
-            Ok(position) => drop(memory.files.insert(path, position)),
+            Ok(position) => memory.files.push((path, position)),
             Err(error) => tracing::info!(path = %path.display(), %error, "a session is read again"),
         }
     }
@@ -97,15 +100,15 @@ mod tests {
     fn what_is_recorded_is_loaded() {
         let conn = Connection::open_in_memory().unwrap();
         assert!(load(&conn).unwrap().files.is_empty());
-        let odd = PathBuf::from(OsStr::from_bytes(b"/s/\xff.jsonl"));
-        let gone = PathBuf::from("/s/gone.jsonl");
+        let odd: Arc<Path> = Path::new(OsStr::from_bytes(b"/s/\xff.jsonl")).into();
+        let gone: Arc<Path> = Path::new("/s/gone.jsonl").into();
         let ours = Ours { content: b"/w\n/s/x.jsonl\n".to_vec(), modified: 7 };
-        let read = |path: &PathBuf| Change::Read(path.clone(), Box::default());
+        let read = |path: &Arc<Path>| Change::Read(Arc::clone(path), Box::default());
         record(&conn, &[read(&odd), read(&gone), Change::Wrote("pts-3".into(), ours.clone())]).unwrap();
         record(&conn, &[read(&odd), Change::Gone(gone)]).unwrap();
         conn.execute("INSERT INTO watcher_file(path, position) VALUES (x'2f', 'of another version')", []).unwrap();
         let memory = load(&conn).unwrap();
-        assert_eq!(memory.files, BTreeMap::from([(odd, Position::default())]));
+        assert_eq!(memory.files, [(odd, Position::default())]);
         assert_eq!(memory.pointers, BTreeMap::from([("pts-3".to_owned(), ours)]));
     }
 }

@@ -1,20 +1,21 @@
 //! All files that are followed, by path and by identity: what moved, what went. It reads nothing by itself.
 
 use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use session_core::follow::Position;
 use session_core::storage::FileIdentity;
 
 use crate::intake::Tail;
 
-/// The files.
+/// The files. There may be tens of thousands: each has its path once.
 #[derive(Debug, Default)]
 pub(crate) struct Tails {
-    files: BTreeMap<PathBuf, Tail>,
-    paths: HashMap<FileIdentity, PathBuf>,
+    files: BTreeMap<Arc<Path>, Tail>,
+    paths: HashMap<FileIdentity, Arc<Path>>,
     /// Paths where a session was, and what is known of it: what pointers may still name.
-    gone: BTreeMap<PathBuf, Gone>,
+    gone: BTreeMap<Arc<Path>, Gone>,
 }
 
 /// A session file that is no longer where it was.
@@ -25,25 +26,41 @@ pub(crate) struct Gone {
 }
 
 impl Tails {
-    pub(crate) fn insert(&mut self, path: PathBuf, position: Position) {
-        self.put(path, Tail::resume(position));
-    }
-
-    fn index(&mut self, path: &Path, identity: Option<FileIdentity>) {
-        if let Some(identity) = identity {
-            self.paths.insert(identity, path.to_owned());
-        }
+    /// Goes on from positions that were stored.
+    pub(crate) fn resume(files: Vec<(Arc<Path>, Position)>) -> Self {
+        let files = files.into_iter().map(|(path, position)| (path, Tail::resume(position)));
+        let files: BTreeMap<_, _> = files.collect();
+        let identity = |(path, tail): (&Arc<Path>, &Tail)| Some((tail.identity()?, Arc::clone(path)));
+        let paths = files.iter().filter_map(identity).collect();
+        Self { files, paths, gone: BTreeMap::new() }
     }
 
     /// Hands the file at a path out, to be looked at; [`put`](Self::put) brings it back.
-    pub(crate) fn take(&mut self, path: &Path) -> Option<Tail> {
-        self.files.remove(path)
+    pub(crate) fn take(&mut self, path: &Path) -> Option<(Arc<Path>, Tail)> {
+        let (path, tail) = self.files.remove_entry(path)?;
+        self.forget_identity(&path, &tail);
+        Some((path, tail))
     }
 
-    /// After a look: the file's identity may be another one.
-    pub(crate) fn put(&mut self, path: PathBuf, tail: Tail) {
-        self.index(&path, tail.identity());
-        self.files.insert(path, tail);
+    /// The file is at the path, in place of what was followed there.
+    pub(crate) fn put(&mut self, path: &Arc<Path>, tail: Tail) {
+        if let Some(identity) = tail.identity() {
+            self.paths.insert(identity, Arc::clone(path));
+        }
+        if let Some(before) = self.files.insert(Arc::clone(path), tail) {
+            let is_same = self.files.get(path).is_some_and(|tail| tail.identity() == before.identity());
+            if !is_same {
+                self.forget_identity(path, &before);
+            }
+        }
+    }
+
+    fn forget_identity(&mut self, path: &Path, tail: &Tail) {
+        if let Some(identity) = tail.identity()
+            && self.path_of(identity) == Some(path)
+        {
+            self.paths.remove(&identity);
+        }
     }
 
     pub(crate) fn get(&self, path: &Path) -> Option<&Tail> {
@@ -56,32 +73,28 @@ impl Tails {
 
     /// Paths where a session was.
     pub(crate) fn gone_paths(&self) -> impl Iterator<Item = &Path> {
-        self.gone.keys().map(PathBuf::as_path)
+        self.gone.keys().map(AsRef::as_ref)
     }
 
     /// Where a file with this identity was seen last.
     pub(crate) fn path_of(&self, identity: FileIdentity) -> Option<&Path> {
-        self.paths.get(&identity).map(PathBuf::as_path)
+        self.paths.get(&identity).map(AsRef::as_ref)
     }
 
     /// The file has another name now.
-    pub(crate) fn rename(&mut self, from: &Path, to: &Path) {
+    pub(crate) fn rename(&mut self, from: &Path, to: &Arc<Path>) {
         self.vanish(from);
-        if let Some(gone) = self.gone.get(from).cloned()
-            && let Some(tail) = self.files.remove(from)
-        {
-            debug_assert_eq!(tail.identity(), gone.identity);
-            self.index(to, gone.identity);
-            self.files.insert(to.to_owned(), tail);
-        }
         self.gone.remove(to);
+        if let Some((_, tail)) = self.take(from) {
+            self.put(to, tail);
+        }
     }
 
     /// Nothing is at the path any more. What is known of it stays: the same file may appear elsewhere.
     pub(crate) fn vanish(&mut self, path: &Path) {
-        if let Some(tail) = self.files.get(path) {
+        if let Some((path, tail)) = self.files.get_key_value(path) {
             let gone = Gone { session: tail.session().map(str::to_owned), identity: tail.identity() };
-            self.gone.insert(path.to_owned(), gone);
+            self.gone.insert(Arc::clone(path), gone);
         }
     }
 
@@ -91,38 +104,33 @@ impl Tails {
     }
 
     /// Back to a position that was stored; none: the file was never seen.
-    pub(crate) fn roll_back(&mut self, path: &Path, position: Option<Position>) {
+    pub(crate) fn roll_back(&mut self, path: &Arc<Path>, position: Option<Box<Position>>) {
         match position {
-            Some(position) => self.insert(path.to_owned(), position),
-            None => drop(self.files.remove(path)),
+            Some(position) => self.put(path, Tail::resume(*position)),
+            None => drop(self.take(path)),
         }
     }
 
     /// Forgets what is gone, and returns where it was.
-    pub(crate) fn bury(&mut self) -> Vec<PathBuf> {
-        let buried: Vec<PathBuf> = std::mem::take(&mut self.gone).into_keys().collect();
+    pub(crate) fn bury(&mut self) -> Vec<Arc<Path>> {
+        let buried: Vec<_> = std::mem::take(&mut self.gone).into_keys().collect();
         for path in &buried {
-            if let Some(tail) = self.files.remove(path)
-                && let Some(identity) = tail.identity()
-                && self.paths.get(&identity) == Some(path)
-            {
-                self.paths.remove(&identity);
-            }
+            drop(self.take(path));
         }
         buried
     }
 
     /// Every path that is there, as far as is known.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.keys().map(PathBuf::as_path).filter(|path| !self.gone.contains_key(*path))
+        self.files.keys().map(AsRef::as_ref).filter(|path| !self.gone.contains_key(*path))
     }
 
     /// Where sessions with this id are.
     pub(crate) fn with_session<'a>(&'a self, session: &'a str) -> impl Iterator<Item = (&'a Path, &'a Tail)> {
-        let here = move |(path, tail): &(&PathBuf, &Tail)| {
-            tail.session() == Some(session) && !self.gone.contains_key(path.as_path())
+        let here = move |(path, tail): &(&Arc<Path>, &Tail)| {
+            tail.session() == Some(session) && !self.gone.contains_key(path.as_ref())
         };
-        self.files.iter().filter(here).map(|(path, tail)| (path.as_path(), tail))
+        self.files.iter().filter(here).map(|(path, tail)| (path.as_ref(), tail))
     }
 
     pub(crate) fn len(&self) -> usize {

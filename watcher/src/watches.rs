@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use session_core::storage::{FileIdentity, SessionStorage};
 
@@ -10,8 +11,9 @@ use crate::source::{Coverage, Source};
 /// The directories.
 pub(crate) struct Watches {
     source: Box<dyn Source>,
-    dirs: BTreeMap<PathBuf, Watched>,
-    paths: HashMap<FileIdentity, PathBuf>,
+    /// Each has its path once: there may be tens of thousands.
+    dirs: BTreeMap<Arc<Path>, Watched>,
+    paths: HashMap<FileIdentity, Arc<Path>>,
     /// Reasons for polling that are to be told.
     reasons: Vec<String>,
     told: Vec<String>,
@@ -19,7 +21,7 @@ pub(crate) struct Watches {
 
 struct Watched {
     identity: FileIdentity,
-    coverage: Coverage,
+    gives_events: bool,
 }
 
 /// What a directory is to us.
@@ -68,8 +70,9 @@ impl Watches {
             self.told.push(reason.clone());
             self.reasons.push(reason.clone());
         }
-        self.paths.insert(stat.identity, dir.to_owned());
-        self.dirs.insert(dir.to_owned(), Watched { identity: stat.identity, coverage });
+        let dir: Arc<Path> = dir.into();
+        self.paths.insert(stat.identity, Arc::clone(&dir));
+        self.dirs.insert(dir, Watched { identity: stat.identity, gives_events: coverage == Coverage::Events });
         Ok(Standing::Followed)
     }
 
@@ -82,8 +85,8 @@ impl Watches {
 
     /// Forgets the directories below `root` that are not among `present`.
     pub(crate) fn retain(&mut self, root: &Path, present: &std::collections::BTreeSet<PathBuf>) {
-        let gone: Vec<PathBuf> =
-            self.dirs.keys().filter(|dir| dir.starts_with(root) && !present.contains(*dir)).cloned().collect();
+        let is_gone = |dir: &&Arc<Path>| dir.starts_with(root) && !present.contains(dir.as_ref());
+        let gone: Vec<Arc<Path>> = self.dirs.keys().filter(is_gone).cloned().collect();
         for dir in gone {
             self.forget(&dir);
         }
@@ -91,12 +94,12 @@ impl Watches {
 
     /// The directories that give no events.
     pub(crate) fn polled(&self) -> Vec<PathBuf> {
-        let polled = |(_, watched): &(&PathBuf, &Watched)| watched.coverage != Coverage::Events;
-        self.dirs.iter().filter(polled).map(|(dir, _)| dir.clone()).collect()
+        let polled = self.dirs.iter().filter(|(_, watched)| !watched.gives_events);
+        polled.map(|(dir, _)| dir.to_path_buf()).collect()
     }
 
     pub(crate) fn polls(&self) -> bool {
-        self.dirs.values().any(|watched| watched.coverage != Coverage::Events)
+        self.dirs.values().any(|watched| !watched.gives_events)
     }
 
     pub(crate) fn len(&self) -> usize {

@@ -112,10 +112,10 @@ impl Slice {
 #[derive(Debug, Default)]
 pub struct Follower {
     position: Position,
-    /// What was read behind the position.
-    open: Option<OpenLine>,
+    /// What was read behind the position. Boxed like the ids, since few followers of many have either.
+    open: Option<Box<OpenLine>>,
     /// The ids of a version 1 file, once one was needed.
-    derived: Option<DerivedIds>,
+    derived: Option<Box<DerivedIds>>,
 }
 
 impl Follower {
@@ -191,7 +191,7 @@ impl Follower {
         if transition == Transition::Continued {
             let mut on = from(self.position.clone(), std::mem::take(&mut buffer));
             if let Some(open) = open {
-                on = on.behind(open);
+                on = on.behind(*open);
             }
             if !on.goes_on_without_end()? {
                 if !self.position.stands_in(file.as_ref())? {
@@ -201,7 +201,7 @@ impl Follower {
                 }
             }
             if transition == Transition::Continued {
-                on.derived = derived;
+                on.derived = derived.map(|ids| *ids);
                 reading = Some(on);
             } else {
                 buffer = on.bytes;
@@ -212,7 +212,7 @@ impl Follower {
         let open = reading.finish()?;
         let Reading { mut position, derived, records, bytes, mut defects, .. } = reading;
         position.seen = (!has_more).then(|| Seen::of(&stat, slice.last_line == LastLine::Take));
-        (self.position, self.open, self.derived) = (position, open, derived);
+        (self.position, self.open, self.derived) = (position, open.map(Box::new), derived.map(Box::new));
         defects.name_file(path);
         Ok(Changes { transition, records, bytes, defects, has_more, path: path.to_owned(), file: Some(file) })
     }

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use session_core::Result;
@@ -27,26 +27,30 @@ const MOST_THREADS: usize = 4;
 impl Engine {
     /// Looks at files and writes what they brought. Returns whether files appeared, moved or went.
     pub(super) fn read(&mut self, files: BTreeSet<PathBuf>, now: Moment, report: &mut Report) -> bool {
+        let mut has_moves = false;
+        for path in &files {
+            if let Ok(Some(identity)) = self.storage.identity(path) {
+                has_moves |= self.take_over(path, identity);
+            }
+        }
         let mut gathered = Gathered::default();
         let mut due = Due::default();
-        let mut has_moves = false;
         for path in files {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
             let stat = self.storage.stat(&path).ok().flatten();
-            if let Some(stat) = &stat {
-                has_moves |= self.take_over(&path, stat.identity);
-                let known = self.tails.get(&path).filter(|tail| tail.position().identity().is_some());
-                if known.is_some_and(|tail| !tail.has_news(stat, now.clock, self.attention)) {
-                    self.unread.remove(&path);
-                    self.tails.appear(&path);
-                    continue;
-                }
+            let known = self.tails.get(&path).filter(|tail| tail.identity().is_some());
+            if let (Some(tail), Some(stat)) = (known, &stat)
+                && !tail.has_news(stat, now.clock, self.attention)
+            {
+                self.unread.remove(&path);
+                self.tails.appear(&path);
+                continue;
             }
-            let tail = self.tails.take(&path);
-            let before = tail.as_ref().map(|tail| tail.position().clone());
-            due.add(DueFile { path, tail: tail.unwrap_or_default(), before }, stat.as_ref());
+            let (path, tail) = self.tails.take(&path).unwrap_or_else(|| (path.into(), Tail::default()));
+            let before = tail.identity().map(|_| Box::new(tail.position().clone()));
+            due.add(DueFile { path, tail, before }, stat.as_ref());
             if due.is_enough() {
                 has_moves |= self.look(std::mem::take(&mut due), now, &mut gathered, report);
                 if gathered.bytes > GATHERED_BYTES {
@@ -73,9 +77,10 @@ impl Engine {
         if is_there || !is(self.tails.get(&old)) {
             return false;
         }
-        self.tails.rename(&old, path);
-        if let Some(position) = self.tails.get(path).map(|tail| tail.position().clone()) {
-            self.unsaved.insert(path.to_owned(), position);
+        let path: Arc<Path> = path.into();
+        self.tails.rename(&old, &path);
+        if let Some(position) = self.tails.get(&path).map(|tail| tail.position().clone()) {
+            self.unsaved.insert(path, position);
         }
         true
     }
@@ -86,12 +91,12 @@ impl Engine {
         for Looked { file: DueFile { path, tail, before }, look } in self.look_together(due, now) {
             match look {
                 Ok(look) => {
-                    self.unread.remove(&path);
-                    self.tails.put(path.clone(), tail);
+                    self.unread.remove(path.as_ref());
+                    self.tails.put(&path, tail);
                     match look {
                         Some(look) if look.transition == Some(Transition::Deleted) => {
                             self.tails.vanish(&path);
-                            self.told.remove(&path);
+                            self.told.remove(path.as_ref());
                             has_moves = true;
                         }
                         Some(look) => {
@@ -107,8 +112,8 @@ impl Engine {
                 }
                 Err(error) => {
                     self.tails.roll_back(&path, before);
-                    self.unread.insert(path.clone());
-                    if self.told.insert(path) {
+                    self.unread.insert(path.to_path_buf());
+                    if self.told.insert(path.to_path_buf()) {
                         report.problems.push(error.to_string());
                     }
                 }
@@ -179,7 +184,7 @@ impl Engine {
                 report.problems.push(error.to_string());
                 for (path, position) in before {
                     self.tails.roll_back(&path, position);
-                    self.retry.insert(path);
+                    self.retry.insert(path.to_path_buf());
                 }
             }
         }
@@ -199,10 +204,10 @@ struct Due {
 }
 
 struct DueFile {
-    path: PathBuf,
+    path: Arc<Path>,
     tail: Tail,
     /// Where reading begins: what to go back to when reading or writing fails. None: the file was never seen.
-    before: Option<Position>,
+    before: Option<Box<Position>>,
 }
 
 struct Looked {
@@ -212,7 +217,7 @@ struct Looked {
 
 impl Due {
     fn add(&mut self, file: DueFile, stat: Option<&Stat>) {
-        let read = file.before.as_ref().map_or(0, Position::offset);
+        let read = file.before.as_ref().map_or(0, |position| position.offset());
         self.bytes += stat.map_or(0, |stat| stat.len.saturating_sub(read));
         self.files.push(file);
     }
@@ -225,20 +230,20 @@ impl Due {
 /// What looks brought, before it is written.
 #[derive(Default)]
 struct Gathered {
-    looks: Vec<(PathBuf, Look)>,
+    looks: Vec<(Arc<Path>, Look)>,
     /// Where reading began: what to go back to when writing fails.
-    before: BTreeMap<PathBuf, Option<Position>>,
+    before: BTreeMap<Arc<Path>, Option<Box<Position>>>,
     /// Files that are being written.
-    written: Vec<PathBuf>,
+    written: Vec<Arc<Path>>,
     bytes: usize,
 }
 
 impl Gathered {
-    fn add(&mut self, path: PathBuf, before: Option<Position>, look: Look) {
+    fn add(&mut self, path: Arc<Path>, before: Option<Box<Position>>, look: Look) {
         self.bytes += look.prompts.iter().map(|prompt| prompt.text.len()).sum::<usize>();
-        self.before.insert(path.clone(), before);
+        self.before.insert(Arc::clone(&path), before);
         if look.has_news && look.is_fresh {
-            self.written.push(path.clone());
+            self.written.push(Arc::clone(&path));
         }
         self.looks.push((path, look));
     }

@@ -1,6 +1,7 @@
 //! Prompts into the history: rows and reading positions in one transaction, oldest first.
 
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -59,12 +60,12 @@ struct Queued {
 /// What the history said. What earlier transactions wrote stays; the rest can be handed in again, nothing is doubled.
 pub(crate) fn commit(
     store: &HistoryStorage,
-    looks: Vec<(PathBuf, Look)>,
+    looks: Vec<(Arc<Path>, Look)>,
     stop: &AtomicBool,
-    mut done: impl FnMut(Vec<PathBuf>, Tally),
+    mut done: impl FnMut(Vec<Arc<Path>>, Tally),
 ) -> history::Result<()> {
     let mut left: Vec<usize> = Vec::with_capacity(looks.len());
-    let mut files: Vec<Option<(PathBuf, Position)>> = Vec::with_capacity(looks.len());
+    let mut files: Vec<Option<(Arc<Path>, Position)>> = Vec::with_capacity(looks.len());
     let mut queue = Vec::new();
     for (number, (path, look)) in looks.into_iter().enumerate() {
         left.push(look.prompts.len());
@@ -81,7 +82,7 @@ pub(crate) fn commit(
     // The sort is stable: prompts of one second stay in the order of their file.
     queue.sort_by_key(|queued| queued.seconds);
 
-    let mut idle: Vec<(PathBuf, Position)> =
+    let mut idle: Vec<(Arc<Path>, Position)> =
         (0..files.len()).filter(|file| left[*file] == 0).filter_map(|file| files[file].take()).collect();
     let mut queue = queue.into_iter().peekable();
     let mut pace = Pace::default();
@@ -90,7 +91,7 @@ pub(crate) fn commit(
             return Ok(());
         }
         let mut submissions = Vec::new();
-        let mut finished: Vec<(PathBuf, Position)> = idle.drain(..idle.len().min(POSITIONS_AT_ONCE)).collect();
+        let mut finished: Vec<(Arc<Path>, Position)> = idle.drain(..idle.len().min(POSITIONS_AT_ONCE)).collect();
         for queued in queue.by_ref().take(pace.prompts) {
             left[queued.file] -= 1;
             if left[queued.file] == 0 {
@@ -98,7 +99,7 @@ pub(crate) fn commit(
             }
             submissions.push(queued.submission);
         }
-        let paths = finished.iter().map(|(path, _)| path.clone()).collect();
+        let paths = finished.iter().map(|(path, _)| Arc::clone(path)).collect();
         let changes =
             finished.into_iter().map(|(path, position)| Change::Read(path, Box::new(position))).collect::<Vec<_>>();
         let begun = Instant::now();

@@ -36,7 +36,7 @@ impl Source for NoSource {
 
 /// Something that gives hints about directories.
 pub(crate) trait Source: Send {
-    /// Asks for hints about what is directly in `dir`. Asking twice does nothing.
+    /// Asks for hints about what is directly in `dir`; once, until it is forgotten.
     fn watch(&mut self, dir: &Path) -> Coverage;
     /// No more hints about `dir`.
     fn forget(&mut self, dir: &Path);

@@ -1,7 +1,6 @@
 //! Hints from the operating system's file events. The only user of the `notify` crate.
 
-use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use notify::event::{AccessKind, AccessMode};
 use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
@@ -12,7 +11,6 @@ use super::{Coverage, Hint, Source};
 /// One watch a directory, not recursive: artifacts of sessions need none, and watches are a limited good.
 pub(crate) struct NotifySource {
     watcher: RecommendedWatcher,
-    watched: BTreeSet<PathBuf>,
 }
 
 impl NotifySource {
@@ -29,32 +27,24 @@ impl NotifySource {
             }
         };
         let watcher = notify::recommended_watcher(hear).map_err(|error| reason(&error))?;
-        Ok(Self { watcher, watched: BTreeSet::new() })
+        Ok(Self { watcher })
     }
 }
 
 impl Source for NotifySource {
     fn watch(&mut self, dir: &Path) -> Coverage {
-        if self.watched.contains(dir) {
-            return Coverage::Events;
-        }
         if let Some(name) = network_file_system(dir) {
             return Coverage::Polling(format!("a network file system ({name}) gives no events of other machines"));
         }
         match self.watcher.watch(dir, RecursiveMode::NonRecursive) {
-            Ok(()) => {
-                self.watched.insert(dir.to_owned());
-                Coverage::Events
-            }
+            Ok(()) => Coverage::Events,
             Err(error) => Coverage::Polling(reason(&error)),
         }
     }
 
     fn forget(&mut self, dir: &Path) {
-        if self.watched.remove(dir) {
-            // The watch of a directory that is gone went with it.
-            let _ = self.watcher.unwatch(dir);
-        }
+        // The watch of a directory that is gone went with it, and one that is polled has none.
+        let _ = self.watcher.unwatch(dir);
     }
 }
 
