@@ -91,7 +91,7 @@ impl Line {
         match self {
             Self::Text(prompt) => Incoming { submission: Submission::new(prompt), uses: 1 },
             Self::Object { prompt, created_at, cwd, session, use_count } => Incoming {
-                submission: Submission { prompt, cwd, session, created_at, key: None, heard: false },
+                submission: Submission { prompt, cwd, session, created_at, key: None, formerly: None, heard: false },
                 uses: use_count.unwrap_or(1).max(1),
             },
         }
@@ -185,6 +185,7 @@ fn read_database(path: &Path, mut each: impl FnMut(Incoming) -> Result<()>) -> R
             cwd: row.get(2).ok().flatten(),
             session: row.get(3).ok().flatten(),
             key: None,
+            formerly: None,
             heard: false,
         };
         each(Incoming { submission, uses: row.get(4).unwrap_or(1) })?;

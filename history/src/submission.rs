@@ -32,13 +32,22 @@ pub struct Submission {
     pub(crate) session: Option<String>,
     pub(crate) created_at: Option<i64>,
     pub(crate) key: Option<EntryKey>,
+    pub(crate) formerly: Option<EntryKey>,
     pub(crate) heard: bool,
 }
 
 impl Submission {
     /// A prompt; white space around it is dropped when it is recorded, and an empty one is ignored `[H2]`.
     pub fn new(prompt: impl Into<String>) -> Self {
-        Self { prompt: prompt.into(), cwd: None, session: None, created_at: None, key: None, heard: false }
+        Self {
+            prompt: prompt.into(),
+            cwd: None,
+            session: None,
+            created_at: None,
+            key: None,
+            formerly: None,
+            heard: false,
+        }
     }
 
     /// The working directory it was typed in.
@@ -66,6 +75,14 @@ impl Submission {
     #[must_use]
     pub fn key(mut self, key: EntryKey) -> Self {
         self.key = Some(key);
+        self
+    }
+
+    /// The key that it had when it was read before, if it was: then it is known, and has the new [key](Self::key) from now on.
+    /// For entries whose file was rewritten with other ids.
+    #[must_use]
+    pub fn formerly(mut self, key: EntryKey) -> Self {
+        self.formerly = Some(key);
         self
     }
 

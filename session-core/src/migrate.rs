@@ -87,7 +87,7 @@ impl DerivedIds {
 
     /// The id that the next entry gets.
     pub(crate) fn peek(&self) -> Box<str> {
-        let base = format!("{}:{}", self.session, self.count + 1);
+        let base = base(&self.session, self.count + 1);
         let mut id = derived(&base);
         let mut attempt = 1;
         while self.taken.contains(&id) {
@@ -110,6 +110,16 @@ impl DerivedIds {
     pub(crate) fn last(&self) -> Option<&str> {
         self.last.as_deref()
     }
+}
+
+/// What the id of an entry is derived from, by its number.
+fn base(session: &SessionId, number: u64) -> String {
+    format!("{session}:{number}")
+}
+
+/// The derived id of the entry with a number, unless an earlier one has taken it `[L5]`.
+pub(crate) fn derived_id(session: &SessionId, number: u64) -> Box<str> {
+    derived(&base(session, number))
 }
 
 /// The first 8 hex digits of the SHA-256 of `text` `[L5]`.

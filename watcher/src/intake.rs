@@ -116,7 +116,11 @@ impl Tail {
                     continue;
                 }
                 match entry.json() {
-                    Ok(json) => look.prompts.extend(Prompt::of(entry.id().as_str(), entry.timestamp(), json.view())),
+                    Ok(json) => {
+                        let version_1 = self.position().session().map(|session| session.version_1_id(entry.number()));
+                        let prompt = Prompt::of(entry.id(), entry.timestamp(), json.view());
+                        look.prompts.extend(prompt.map(|prompt| prompt.once_known_as(version_1)));
+                    }
                     Err(error) if error.kind() == ErrorKind::NotJson => look.defect(1, &error.to_string()),
                     Err(error) => return Err(error),
                 }

@@ -3,14 +3,25 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Ledger, WINDOW, prompt_hash};
-use crate::submission::Submission;
+use crate::submission::{EntryKey, Submission};
 
 impl Ledger<'_> {
     pub(super) fn known(&self, submission: &Submission) -> rusqlite::Result<Option<i64>> {
         let Some(key) = &submission.key else { return Ok(None) };
+        if let Some((_, row)) = self.recorded_with(key)? {
+            return Ok(Some(row));
+        }
+        let Some(formerly) = &submission.formerly else { return Ok(None) };
+        let Some((id, row)) = self.recorded_with(formerly)? else { return Ok(None) };
+        self.give_key(id, submission)?;
+        Ok(Some(row))
+    }
+
+    /// The record with this key, and its row.
+    fn recorded_with(&self, key: &EntryKey) -> rusqlite::Result<Option<(i64, i64)>> {
         self.conn
-            .prepare_cached("SELECT row FROM watcher_submission WHERE key = ?")?
-            .query_row([key.as_bytes()], |row| row.get(0))
+            .prepare_cached("SELECT id, row FROM watcher_submission WHERE key = ?")?
+            .query_row([key.as_bytes()], |found| Ok((found.get(0)?, found.get(1)?)))
             .optional()
     }
 

@@ -209,6 +209,7 @@ impl Ledger<'_> {
             session: found.session.clone(),
             created_at: None,
             key: None,
+            formerly: None,
             heard: false,
         };
         self.note(found.row, prompt, found.created_at, &earlier, Origin::Theirs, Some(found.uses))

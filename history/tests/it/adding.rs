@@ -51,6 +51,23 @@ fn apply_commits_rows_and_the_callers_statements_together_or_not_at_all() {
 }
 
 #[test]
+fn h2a_an_entry_with_a_new_key_is_the_submission_that_it_was() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = HistoryStorage::open(dir.path().join("history.db")).unwrap();
+    let record = |submissions: Vec<Submission>| {
+        let answers: Vec<_> = submissions.into_iter().map(|one| store.submit(one)).collect();
+        answers.into_iter().map(|answer| answer.wait().unwrap().recorded()).collect::<Vec<_>>()
+    };
+    let known = [Recorded::Known, Recorded::Known];
+    assert_eq!(record(vec![keyed("a", 1, "1"), keyed("b", 1, "2")]), [Recorded::Inserted, Recorded::Inserted]);
+    let renamed = |prompt: &str, key: &str, old: &str| keyed(prompt, 1, key).formerly(EntryKey::new(old));
+    assert_eq!(record(vec![renamed("a", "x", "1"), renamed("b", "y", "2")]), known);
+    assert_eq!(record(vec![keyed("a", 1, "x"), keyed("b", 1, "y")]), known, "the new key is known, too");
+    assert_eq!(record(vec![renamed("c", "z", "3")]), [Recorded::Inserted], "an old key that nothing had");
+    assert_eq!(store.stats().unwrap().submissions, 3);
+}
+
+#[test]
 fn h2a_scopes_find_folded_submissions_too() {
     let dir = tempfile::tempdir().unwrap();
     let store = OpenOptions::new().clock(|| 50).open(dir.path().join("history.db")).unwrap();

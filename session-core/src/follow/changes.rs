@@ -61,6 +61,7 @@ pub struct Changes {
 /// An entry as a follower keeps it until it is asked for.
 #[derive(Debug)]
 pub(super) struct Record {
+    pub(super) number: u64,
     pub(super) line: u64,
     pub(super) offset: u64,
     pub(super) len: u64,
@@ -170,6 +171,11 @@ impl<'c> FollowedEntry<'c> {
     /// When it was made; none when that can't be read.
     pub fn timestamp(self) -> Option<Timestamp> {
         self.record.timestamp
+    }
+
+    /// Which of the file's entries it is, from 1; those without an id are not counted.
+    pub fn number(self) -> u64 {
+        self.record.number
     }
 
     /// The physical line, from 1.

@@ -332,8 +332,9 @@ impl<'f> Reading<'f> {
             self.report(DefectKind::NoId, line);
             return Ok(());
         };
+        let number = self.position.entries + 1;
         if line.ended {
-            self.position.entries += 1;
+            self.position.entries = number;
         }
         if self.was_delivered(line, offset, len)? {
             return Ok(());
@@ -349,7 +350,7 @@ impl<'f> Reading<'f> {
             Text::InFile(Fingerprint::of(offset, &beginning))
         };
         let kind = kind.unwrap_or_default().into();
-        self.records.push(Record { line: line.number, offset, len, id, parent, kind, timestamp, text });
+        self.records.push(Record { number, line: line.number, offset, len, id, parent, kind, timestamp, text });
         Ok(())
     }
 

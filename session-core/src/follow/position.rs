@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, ErrorKind, Result};
 use crate::fingerprint::Fingerprint;
 use crate::header::FormatVersion;
-use crate::id::SessionId;
+use crate::id::{EntryId, SessionId};
+use crate::migrate::derived_id;
 use crate::storage::{FileIdentity, Stat, StorageReader};
 
 /// How far a file was read: which file, how it can be told from another, and what the lines up to there said.
@@ -102,6 +103,14 @@ impl SessionFacts {
     /// The version that the file states.
     pub fn version(&self) -> FormatVersion {
         self.version
+    }
+
+    /// The id that the entry with this [number](super::FollowedEntry::number) has for every reader while the file is of
+    /// version 1 `[L5]`. Whoever migrates the file may have given it another one.
+    ///
+    /// Of two entries with the same derived id (one pair in thousands of files) this is that of the first.
+    pub fn version_1_id(&self, number: u64) -> EntryId {
+        derived_id(&self.id, number).as_ref().into()
     }
 }
 

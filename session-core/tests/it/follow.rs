@@ -176,6 +176,10 @@ fn l5_version_1_ids_are_the_same_however_the_file_is_read() {
             follower = Follower::resume(follower.position().to_string().parse().unwrap());
         }
         let changes = look(&mut follower, &storage);
+        for entry in changes.entries() {
+            assert_eq!(entry.number(), n + 1);
+            assert_eq!(&follower.position().session().unwrap().version_1_id(entry.number()), entry.id());
+        }
         found.extend(
             changes.entries().map(|entry| (entry.id().to_string(), entry.parent_id().map(ToString::to_string))),
         );

@@ -333,6 +333,57 @@ fn a_fork_is_no_new_submission() {
 }
 
 #[test]
+fn entries_that_a_migration_gave_ids_of_its_own_are_the_submissions_they_were() {
+    // [L5], [H2a]: a harness migrates a version 1 file and draws ids at random.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    enum Then {
+        Hint,
+        Restart,
+    }
+    let texts = ["again", "other", "again", "last"];
+    // All in one second: nothing but the entries tells the first "again" from the second.
+    let body = |text: &str| {
+        format!("\"message\":{{\"role\":\"user\",\"content\":\"{text}\",\"timestamp\":1767605400123}}}}\n")
+    };
+    let old = |text: &str| format!("{{\"type\":\"message\",\"timestamp\":\"2026-01-05T09:30:00.000Z\",{}", body(text));
+    let new =
+        |id: u32, text: &str| format!("{{\"type\":\"message\",\"id\":\"{id:08x}\",\"parentId\":null,{}", body(text));
+    let drawn = [0xdead_beef, 0x0bad_cafe, 0x1234_5678, 0x8765_4321];
+    for then in [Then::Hint, Then::Restart] {
+        for in_place in [true, false] {
+            let mut world = World::new();
+            let path = world.path("--w--/x.jsonl");
+            fs::write(&path, header("s").replace("\"version\":3,", "")).unwrap();
+            append(&path, texts.map(old).concat());
+            world.reconcile();
+            assert_eq!(world.prompts(), texts);
+
+            let entries: String = texts.iter().zip(drawn).map(|(text, id)| new(id, text)).collect();
+            let target = if in_place { path.clone() } else { world.path("--w--/x.jsonl.tmp") };
+            fs::write(&target, header("s") + &entries + &new(0x1111_1111, "again")).unwrap();
+            fs::rename(&target, &path).unwrap();
+            if then == Then::Restart {
+                world.restart();
+                world.reconcile();
+            }
+            world.hint(&[&path]);
+            let more = [&texts[..], &["again"]].concat();
+            assert_eq!(world.prompts(), more, "{then:?}, in place: {in_place}");
+
+            // A fork carries the ids that the migration drew.
+            let fork = world.begin("--v--/fork.jsonl", "f");
+            append(&fork, &entries);
+            world.hint(&[fork.parent().unwrap()]);
+            assert_eq!(world.prompts(), more);
+            let conn = history::rusqlite::Connection::open(world.agent().history_db()).unwrap();
+            let submissions: i64 =
+                conn.query_row("SELECT count(*) FROM watcher_submission", [], |row| row.get(0)).unwrap();
+            assert_eq!(submissions, 5, "{then:?}, in place: {in_place}");
+        }
+    }
+}
+
+#[test]
 fn a_renamed_directory_is_followed_whatever_order_the_events_come_in() {
     // K34
     for order in [[0, 1], [1, 0]] {
