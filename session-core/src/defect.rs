@@ -70,6 +70,11 @@ impl DefectKind {
         }
     }
 
+    /// Whether a repair takes the line out of the file `[L1b]`; what is wrong with a whole entry stays.
+    pub fn leaves_with_repair(self) -> bool {
+        matches!(self, Self::DamagedLine | Self::NotAnObject | Self::NotATitleSlot | Self::SecondHeader | Self::NoId)
+    }
+
     /// What it means, for a person.
     pub fn meaning(self) -> &'static str {
         match self {

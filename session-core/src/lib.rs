@@ -61,7 +61,8 @@ pub use id::{CountingIds, EntryId, IdSource, RandomIds, SessionId};
 pub use json::{Items, Json, JsonKind, JsonText, Member, Members, quote};
 pub use layout::{AgentDir, Environment, Harness, artifact_dir, encode_cwd, same_path, session_file_name};
 pub use manager::{
-    CompactionEntry, CustomMessageEntry, EntryEdit, Forked, Host, Notice, Repair, SessionInitEntry, SessionManager,
+    CompactionEntry, CustomMessageEntry, EntryEdit, Forked, Host, Notice, Repair, RepairPlan, SessionInitEntry,
+    SessionManager,
 };
 pub use message::{Block, Blocks, Message, Role};
 pub use persist::{MAX_TEXT_UNITS, persist};

@@ -340,6 +340,35 @@ mod tests {
     }
 
     #[test]
+    fn pointers_follow_a_session_that_moved_and_no_other() {
+        // [P3, P2]
+        let storage = MemorySessionStorage::new();
+        storage.ensure_dir(Path::new(DIR)).unwrap();
+        let write = |name: &str, text: &str| storage.write_text(&Path::new(DIR).join(name), text).unwrap();
+        write("pts-1", "/old\n/s/x.jsonl\ncwdstat 7 8\nfuture line");
+        write("pts-2", "/old\n/s/x.jsonl\n");
+        write("pts-3", "/old\n/s/y.jsonl\nfresh\n");
+        write("pts-4", "no pointer");
+        write(".hidden", "/old\n/s/x.jsonl\n");
+        let pointers = Pointers::new(&storage, DIR);
+        let follow = || {
+            let followed =
+                pointers.follow(Path::new("/s/x.jsonl"), Path::new("/new"), Path::new("/t/x.jsonl")).unwrap();
+            followed.iter().map(|terminal| terminal.as_str().to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(follow(), ["pts-1", "pts-2"]);
+        let text = |name: &str| storage.read_text(&Path::new(DIR).join(name)).unwrap();
+        assert_eq!(text("pts-1"), "/new\n/t/x.jsonl\nfuture line\n", "the old directory's `cwdstat` goes");
+        assert_eq!(text("pts-2"), "/new\n/t/x.jsonl\n");
+        assert_eq!(text("pts-3"), "/old\n/s/y.jsonl\nfresh\n");
+        assert_eq!((text("pts-4").as_str(), text(".hidden").as_str()), ("no pointer", "/old\n/s/x.jsonl\n"));
+        assert_eq!(follow(), [""; 0], "nobody is left behind");
+        let nowhere = pointers.follow(Path::new("/t/x.jsonl"), Path::new("/new"), Path::new("/a\nb")).unwrap_err();
+        assert_eq!(nowhere.kind(), ErrorKind::InvalidInput);
+        assert_eq!(text("pts-2"), "/new\n/t/x.jsonl\n");
+    }
+
+    #[test]
     fn a_pointer_that_is_set_soon_is_there_for_everybody_at_once() {
         // [P2, P3]
         let storage = storage("/w\n/s/x.jsonl\nfuture line\n");

@@ -1,8 +1,9 @@
 //! Sessions that were deleted and can come back: a private directory of ours in the agent directory, [`AgentDir::trash`].
 //!
 //! Each deletion is a directory of its own with the session file under its own name, its artifacts beside it, and a file
-//! `origin` that says where they were. Nothing is copied, rewritten or thrown away before [`empty`](Trash::empty) or
-//! [`erase`](Trash::erase) says so. Listings and watchers don't look here; a collection of blobs has to
+//! `origin` that says where they were. A session is where its file is: that moves here before the artifacts, and back after
+//! them, so that whatever is cut short can be restored, or erased, by another call. Nothing is copied, rewritten or thrown away
+//! before [`empty`](Trash::empty) or [`erase`](Trash::erase) says so. Listings and watchers don't look here; a collection of blobs has to
 //! ([`CollectionScope::with_directory`](crate::CollectionScope::with_directory)), or what comes back lacks its images.
 
 use std::path::{Path, PathBuf};
@@ -108,7 +109,16 @@ impl Trash {
             serde_json::to_string(&origin).map_err(|error| Error::new(ErrorKind::InvalidInput, error.to_string()))?;
         self.storage.write_text(&dir.join(ORIGIN), &(text + "\n"))?;
         let item = Trashed { file: dir.join(name), origin: path.to_path_buf(), deleted, dir };
-        if let Err(error) = self.relocate(path, &item.file) {
+        let moved = self.move_file(path, &item.file).and_then(|()| {
+            self.move_artifacts(path, &item.file).inspect_err(|_| {
+                // What moved before the failure goes back, the file last: where it is, the session is.
+                let undone = self.move_artifacts(&item.file, path).and_then(|()| self.move_file(&item.file, path));
+                if let Err(undo) = undone {
+                    tracing::error!(%undo, "a session could not be put back; it is in the trash");
+                }
+            })
+        });
+        if let Err(error) = moved {
             self.forget(&item);
             return Err(error);
         }
@@ -131,26 +141,18 @@ impl Trash {
         Ok(dir)
     }
 
-    /// Moves file and artifacts; undoes the first when the second fails.
-    fn relocate(&self, from: &Path, to: &Path) -> Result<()> {
-        let artifacts = |path: &Path| Artifacts::of_session(Arc::clone(&self.storage), path);
-        let (old, new) = (artifacts(from).ok(), artifacts(to).ok());
-        if let Some(new) = &new
-            && self.storage.exists(new.dir())?
-            && old.as_ref().is_some_and(|old| self.storage.exists(old.dir()).unwrap_or(true))
-        {
-            return Err(Error::new(ErrorKind::AlreadyExists, "other artifacts lie where these should go").at(new.dir()));
-        }
+    fn move_file(&self, from: &Path, to: &Path) -> Result<()> {
         self.storage.rename(from, to)?;
-        for dir in [to.parent(), from.parent()].into_iter().flatten() {
-            self.storage.sync_dir(dir)?;
+        [to.parent(), from.parent()].into_iter().flatten().try_for_each(|dir| self.storage.sync_dir(dir))
+    }
+
+    /// Moves the artifacts of a session that was, or will be, moved so; those that are there already are left.
+    fn move_artifacts(&self, from: &Path, to: &Path) -> Result<()> {
+        let artifacts = |path: &Path| Artifacts::of_session(Arc::clone(&self.storage), path);
+        match (artifacts(from), artifacts(to)) {
+            (Ok(old), Ok(new)) => old.move_to(&new),
+            _ => Ok(()),
         }
-        let (Some(old), Some(new)) = (old, new) else { return Ok(()) };
-        old.move_to(&new).inspect_err(|_| {
-            if let Err(undo) = self.storage.rename(to, from) {
-                tracing::error!(%undo, "a session could not be put back");
-            }
-        })
     }
 
     /// What is here, latest deletion first. A directory in which no session can be told is an error in its place and hides
@@ -195,7 +197,9 @@ impl Trash {
         if let Some(dir) = item.origin.parent() {
             self.storage.ensure_dir(dir)?;
         }
-        self.relocate(&item.file, &item.origin)?;
+        // The file last: until then the session is in the trash, and can be restored by another call.
+        self.move_artifacts(&item.file, &item.origin)?;
+        self.move_file(&item.file, &item.origin)?;
         self.forget(item);
         Ok(())
     }
@@ -210,11 +214,25 @@ impl Trash {
         }
     }
 
+    /// Brings in the artifacts of a session whose way here was cut short, so that they go when it goes. While its file is not
+    /// there nobody else's can be of that name.
+    fn finish(&self, item: &Trashed) -> Result<()> {
+        let has_its_own = match Artifacts::of_session(Arc::clone(&self.storage), &item.file) {
+            Ok(artifacts) => self.storage.exists(artifacts.dir())?,
+            Err(_) => true,
+        };
+        if has_its_own || self.storage.exists(&item.origin)? {
+            return Ok(());
+        }
+        self.move_artifacts(&item.origin, &item.file)
+    }
+
     /// Deletes one session of the trash for good.
     ///
     /// # Errors
     /// What the storage says; what is left can be erased again.
     pub fn erase(&self, item: &Trashed) -> Result<()> {
+        self.finish(item)?;
         self.storage.remove_tree(&item.dir)?;
         self.storage.sync_dir(&self.dir)
     }
@@ -224,6 +242,9 @@ impl Trash {
     /// # Errors
     /// What the storage says; what is left can be emptied again.
     pub fn empty(&self) -> Result<()> {
+        for item in self.list()?.into_iter().flatten() {
+            self.finish(&item)?;
+        }
         if self.storage.exists(&self.dir)? { self.storage.remove_tree(&self.dir) } else { Ok(()) }
     }
 }

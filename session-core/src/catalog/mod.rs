@@ -312,10 +312,11 @@ struct Owners(std::collections::HashMap<PathBuf, Option<PathBuf>>);
 impl Owners {
     fn of(&mut self, storage: &dyn SessionStorage, path: &Path) -> Option<PathBuf> {
         let dir = path.parent()?;
-        let find = || {
+        let session = |dir: &Path| {
             let file = dir.with_file_name(format!("{}.jsonl", dir.file_name()?.to_str()?));
             storage.exists(&file).unwrap_or(false).then_some(file)
         };
-        self.0.entry(dir.into()).or_insert_with(find).clone()
+        // The nearest: it may lie in a directory of its own among the artifacts.
+        self.0.entry(dir.into()).or_insert_with(|| dir.ancestors().find_map(session)).clone()
     }
 }

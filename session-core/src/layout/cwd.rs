@@ -34,14 +34,20 @@ pub fn same_path(storage: &dyn SessionStorage, a: &Path, b: &Path) -> bool {
     a == b || storage.resolve(a) == storage.resolve(b)
 }
 
-/// Checks a working directory and takes `.`, `..` and needless slashes out of it, by name alone.
-pub(super) fn clean_cwd(cwd: &Path) -> Result<PathBuf> {
+/// Whether a path can be a working directory: absolute, and without a NUL.
+pub(crate) fn check_cwd(cwd: &Path) -> Result<()> {
     if cwd.as_os_str().as_bytes().contains(&0) {
         return Err(Error::new(ErrorKind::InvalidInput, "a working directory holds no NUL").at(cwd));
     }
     if !cwd.is_absolute() {
         return Err(Error::new(ErrorKind::InvalidInput, "a working directory is given as an absolute path").at(cwd));
     }
+    Ok(())
+}
+
+/// Checks a working directory and takes `.`, `..` and needless slashes out of it, by name alone.
+pub(super) fn clean_cwd(cwd: &Path) -> Result<PathBuf> {
+    check_cwd(cwd)?;
     let mut clean = PathBuf::from("/");
     for component in cwd.components() {
         match component {

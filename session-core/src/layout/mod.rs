@@ -16,6 +16,7 @@ use crate::clock::Timestamp;
 use crate::error::{Error, ErrorKind, Result};
 use crate::id::SessionId;
 use crate::storage::{FileKind, SessionStorage};
+pub(crate) use cwd::check_cwd;
 use cwd::{CwdNames, hex};
 pub use cwd::{encode_cwd, same_path};
 pub use environment::Environment;

@@ -38,7 +38,7 @@ pub use append::{CompactionEntry, CustomMessageEntry, SessionInitEntry};
 pub use editing::EntryEdit;
 pub use fork::Forked;
 pub use host::Host;
-pub use repair::Repair;
+pub use repair::{Repair, RepairPlan};
 
 /// A session that can be appended to.
 ///

@@ -7,7 +7,9 @@ use super::{SessionManager, State};
 use crate::artifacts::{ArtifactId, Artifacts};
 use crate::disk::Disk;
 use crate::error::{Error, ErrorKind, Result};
+use crate::header::Header;
 use crate::json::quote;
+use crate::layout::check_cwd;
 use crate::splice::Change;
 
 impl SessionManager {
@@ -21,24 +23,12 @@ impl SessionManager {
         self.check_writable()?;
         let storage = Arc::clone(&self.host.storage);
         let dir = self.host.agent.session_dir(cwd, &self.host.environment, storage.as_ref())?;
-        let Some(cwd_text) = cwd.to_str() else {
-            return Err(Error::new(
-                ErrorKind::InvalidInput,
-                "a working directory whose name is no UTF-8 can't be written",
-            )
-            .at(cwd));
-        };
+        let header = Self::header_with_cwd(cwd)?;
         let name = self.file.file_name().unwrap_or_default();
         let target = dir.join(name);
-        let cwd_json = quote(cwd_text);
-        let header = |manager: &Self| manager.header().changed(&[("cwd", Change::Set(cwd_json.as_bytes()))]);
         if self.is_on_disk() {
             if target == self.file {
-                self.on_disk(|manager, disk| {
-                    let line = header(manager).raw().to_vec();
-                    manager.rewrite_with(disk, line, |_, _, _| Ok(None))?;
-                    disk.load_anew(&mut manager.session)
-                })?;
+                self.on_disk(|manager, disk| manager.rewrite_header(disk, &header(manager)))?;
             } else {
                 storage.ensure_dir(&dir)?;
                 self.on_disk(|manager, disk| {
@@ -54,6 +44,40 @@ impl SessionManager {
         self.cwd = Some(cwd.to_owned());
         self.set_pointer();
         Ok(())
+    }
+
+    /// Names another working directory in the header; the file stays where it is. For a session whose place does not come from
+    /// its working directory: a sub-agent's, which lies among the artifacts of another `[D9]`, when its project was renamed.
+    ///
+    /// # Errors
+    /// As [`move_to`](Self::move_to).
+    pub fn set_cwd(&mut self, cwd: &Path) -> Result<()> {
+        self.check_writable()?;
+        check_cwd(cwd)?;
+        let header = Self::header_with_cwd(cwd)?;
+        if self.is_on_disk() {
+            self.on_disk(|manager, disk| manager.rewrite_header(disk, &header(manager)))?;
+        } else {
+            self.session.loaded.header = Some(header(self));
+        }
+        self.cwd = Some(cwd.to_owned());
+        self.set_pointer();
+        Ok(())
+    }
+
+    fn rewrite_header(&mut self, disk: &mut Disk, header: &Header) -> Result<()> {
+        self.rewrite_with(disk, header.raw().to_vec(), |_, _, _| Ok(None))?;
+        disk.load_anew(&mut self.session)
+    }
+
+    /// What makes the header name this working directory, whatever others wrote into it meanwhile.
+    fn header_with_cwd(cwd: &Path) -> Result<impl Fn(&Self) -> Header + use<>> {
+        let Some(text) = cwd.to_str() else {
+            let message = "a working directory whose name is no UTF-8 can't be written";
+            return Err(Error::new(ErrorKind::InvalidInput, message).at(cwd));
+        };
+        let json = quote(text);
+        Ok(move |manager: &Self| manager.header().changed(&[("cwd", Change::Set(json.as_bytes()))]))
     }
 
     /// Moves file and artifacts, then rewrites the header; undoes what was done when a step fails.

@@ -8,4 +8,5 @@ mod corpus;
 mod extensions;
 mod manager_faults;
 mod pointers;
+mod trash;
 mod vectors;

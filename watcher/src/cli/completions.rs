@@ -3,17 +3,17 @@
 //! A shell asks with `COMPLETE=SHELL watcher -- WORDS`; what it needs for that, `watcher completions SHELL` prints. Asking
 //! never fails and never writes: where nothing can be found out, nothing is proposed.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Write;
 
 use anyhow::{Context as _, Result};
-use clap::{Args, ValueEnum};
+use clap::{Args, FromArgMatches as _, ValueEnum};
 use clap_complete::env::Shells;
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 use session_core::storage::FileSessionStorage;
-use session_core::{Catalog, Environment, ListDepth, Pointers, Session, SystemClock, Trash};
+use session_core::{AgentDir, Catalog, Environment, ListDepth, Pointers, Session, SystemClock, Trash};
 
-use super::{Context, text};
+use super::{Common, Context, text};
 use crate::agents::{self, Selection};
 use crate::exit::Exit;
 
@@ -77,9 +77,12 @@ pub(super) fn trashed() -> ArgValueCompleter {
 /// Something that can be completed, and what it is.
 type Proposal = (String, String);
 
-fn propose(begin: &OsStr, all: fn(&Environment) -> Option<Vec<Proposal>>) -> Vec<CompletionCandidate> {
-    // The words before are not handed over, so it is the default agent directory, or the environment's.
-    let (Some(begin), Some(all)) = (begin.to_str(), all(&Environment::from_process())) else { return Vec::new() };
+fn propose(begin: &OsStr, all: fn(&AgentDir, &Environment) -> Option<Vec<Proposal>>) -> Vec<CompletionCandidate> {
+    let environment = Environment::from_process();
+    let agent = agents::resolve_one(&selection(&environment), &environment).ok();
+    let (Some(begin), Some(all)) = (begin.to_str(), agent.and_then(|agent| all(&agent, &environment))) else {
+        return Vec::new();
+    };
     let begin = begin.to_lowercase();
     let fitting = all.into_iter().filter_map(|(id, name)| {
         if id.to_lowercase().starts_with(&begin) {
@@ -91,9 +94,38 @@ fn propose(begin: &OsStr, all: fn(&Environment) -> Option<Vec<Proposal>>) -> Vec
     fitting.take(MOST).collect()
 }
 
-fn session_names(environment: &Environment) -> Option<Vec<Proposal>> {
-    let agent = agents::resolve_one(&Selection::default(), environment).ok()?;
-    let catalog = Catalog::new(agent, environment.clone()).with_depth(ListDepth::Name);
+/// The agent directory that the words of the command line name so far; of words that are not understood the rest counts.
+fn selection(environment: &Environment) -> Selection {
+    // `watcher -- watcher WORDS`; bash makes words of their own of equals signs.
+    let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
+    let mut joined: Vec<OsString> = Vec::new();
+    let mut glue = false;
+    for word in words {
+        match joined.last_mut() {
+            Some(last) if word == "=" => {
+                last.push("=");
+                glue = true;
+            }
+            Some(last) if std::mem::take(&mut glue) => last.push(word),
+            _ => joined.push(word),
+        }
+    }
+    let Ok(matches) = super::definition().ignore_errors(true).try_get_matches_from(joined) else {
+        return Selection::default();
+    };
+    let Ok(common) = Common::from_arg_matches(&matches) else { return Selection::default() };
+    let mut selection = common.selection();
+    for dir in &mut selection.dirs {
+        // A shell has not done this yet.
+        if let (Ok(below), Some(home)) = (dir.strip_prefix("~"), environment.home()) {
+            *dir = home.join(below);
+        }
+    }
+    selection
+}
+
+fn session_names(agent: &AgentDir, environment: &Environment) -> Option<Vec<Proposal>> {
+    let catalog = Catalog::new(agent.clone(), environment.clone()).with_depth(ListDepth::Name);
     let mut listing = catalog.list(None, None).ok()?;
     if listing.sessions.is_empty() {
         listing = catalog.list_all().ok()?;
@@ -101,8 +133,7 @@ fn session_names(environment: &Environment) -> Option<Vec<Proposal>> {
     Some(listing.sessions.iter().map(|session| proposal(session.id().as_str(), &session.name())).collect())
 }
 
-fn terminal_names(environment: &Environment) -> Option<Vec<Proposal>> {
-    let agent = agents::resolve_one(&Selection::default(), environment).ok()?;
+fn terminal_names(agent: &AgentDir, _: &Environment) -> Option<Vec<Proposal>> {
     let storage = FileSessionStorage::new();
     let pointers = Pointers::new(&storage, agent.terminal_sessions()).list().ok()?;
     let proposal = |stored: session_core::StoredPointer| {
@@ -112,9 +143,8 @@ fn terminal_names(environment: &Environment) -> Option<Vec<Proposal>> {
     Some(pointers.into_iter().flatten().map(proposal).collect())
 }
 
-fn trashed_names(environment: &Environment) -> Option<Vec<Proposal>> {
-    let agent = agents::resolve_one(&Selection::default(), environment).ok()?;
-    let trash = Trash::of(std::sync::Arc::new(FileSessionStorage::new()), &agent, std::sync::Arc::new(SystemClock));
+fn trashed_names(agent: &AgentDir, _: &Environment) -> Option<Vec<Proposal>> {
+    let trash = Trash::of(std::sync::Arc::new(FileSessionStorage::new()), agent, std::sync::Arc::new(SystemClock));
     let items = trash.list().ok()?.into_iter().flatten();
     let proposal = |item: session_core::Trashed| {
         let session = Session::read(item.file()).ok()?;

@@ -1,39 +1,54 @@
-//! Asking before something is taken away or overwritten. Without a person to ask, only `--yes` will do.
+//! Asking before something is taken away or overwritten. Without a person to ask, only `--yes` will do; with `--dry-run` nobody
+//! is asked and nothing is done.
 
 use std::io::{BufRead, IsTerminal, stdin};
 
 use anyhow::Result;
 use clap::Args;
 
-use super::output;
+use super::Context;
+use super::output::{question, remark};
 use crate::exit::{Exit, Refusal};
 
-/// For commands that take something away.
+/// For commands that take something away, or do much at once. They say what they would do, then ask.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Confirm {
+    /// Only say what would be done
+    #[arg(short = 'n', long)]
+    dry_run: bool,
     /// Do it without asking
     #[arg(short, long)]
     yes: bool,
 }
 
 impl Confirm {
-    /// Returns when `what` (a whole sentence, without a question mark) may be done.
+    /// Whether nothing is to be done.
+    pub(super) fn is_dry_run(self) -> bool {
+        self.dry_run
+    }
+
+    /// Whether `what` (a whole sentence, without a question mark) is to be done; what was said so far is said before it asks.
     ///
     /// # Errors
     /// [`Exit::Refused`] when the answer is no, and when there is nobody to ask.
-    pub(crate) fn ask(self, what: &str) -> Result<()> {
+    pub(super) fn ask(self, context: &mut Context, what: &str) -> Result<bool> {
+        context.out.finish()?;
+        if self.dry_run {
+            remark(&format!("{what}: not done, this was a dry run"));
+            return Ok(false);
+        }
         if self.yes {
-            return Ok(());
+            return Ok(true);
         }
         if !stdin().is_terminal() {
             let message = format!("{what}? Nothing was done; say --yes to do it without being asked");
             return Err(Refusal::new(Exit::Refused, message).into());
         }
-        output::question(&format!("{what}? [y/N] "));
+        question(&format!("{what}? [y/N] "));
         let mut answer = String::new();
         stdin().lock().read_line(&mut answer)?;
         match answer.trim().to_lowercase().as_str() {
-            "y" | "yes" => Ok(()),
+            "y" | "yes" => Ok(true),
             _ => Err(Refusal::new(Exit::Refused, "nothing was done").into()),
         }
     }

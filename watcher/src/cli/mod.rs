@@ -1,5 +1,6 @@
 //! The command line: definitions here, one file a command beside it, and all printing in `output`.
 
+mod blobs;
 mod busy;
 mod completions;
 mod confirm;
@@ -127,6 +128,8 @@ enum Command {
     #[command(subcommand)]
     Sessions(sessions::Sessions),
     #[command(subcommand)]
+    Blobs(blobs::Blobs),
+    #[command(subcommand)]
     Service(service::Service),
     Settings(settings::ShowSettings),
     Detach(detach::Detach),
@@ -200,6 +203,7 @@ impl Command {
             Self::Status(_) => status::Status::run(context),
             Self::History(history) => history.run(context),
             Self::Sessions(sessions) => sessions.run(context),
+            Self::Blobs(blobs) => blobs.run(context),
             Self::Service(service) => service.run(context),
             Self::Settings(_) => settings::ShowSettings::run(context),
             Self::Detach(_) => detach::Detach::run(context),

@@ -82,9 +82,6 @@ Examples:
 A pointer stays when its session only moved, when its session is about to begin, and when the sessions' directory itself
 is not there.")]
 pub(crate) struct Prune {
-    /// Only say what would go
-    #[arg(short = 'n', long)]
-    dry_run: bool,
     #[command(flatten)]
     confirm: Confirm,
 }
@@ -253,20 +250,15 @@ impl Prune {
             let file = stored.pointer().map(|pointer| pointer.session_file().display().to_string());
             context.out.line(&format!("{}  {}", stored.terminal().as_str(), file.unwrap_or_default()))?;
         }
-        context.out.finish()?;
         let mut removed = Vec::new();
-        if self.dry_run {
-            remark(&format!("{} would go; nothing was done", plural(gone.len(), "pointer")));
-        } else if !gone.is_empty() {
-            self.confirm.ask(&format!("Remove {}", plural(gone.len(), "pointer")))?;
+        let what = format!("Remove {}", plural(gone.len(), "pointer"));
+        if gone.is_empty() || self.confirm.ask(context, &what)? {
             let pointers = Pointers::new(&*storage, agent.terminal_sessions());
             for stored in &gone {
                 if pointers.remove(stored)? == PointerChange::Done {
                     removed.push(stored.terminal().as_str().to_owned());
                 }
             }
-        }
-        if !self.dry_run {
             context.out.line(&format!("{} removed", plural(removed.len(), "pointer")))?;
         }
         context.out.json("pointers.prune", removed)?;

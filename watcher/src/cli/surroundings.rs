@@ -47,7 +47,8 @@ impl Context {
         TerminalId::detect(stdin_terminal().as_deref(), &self.environment)
     }
 
-    fn clock(&self) -> Result<Arc<dyn Clock>> {
+    /// The time, or the one that was handed in.
+    pub(super) fn clock(&self) -> Result<Arc<dyn Clock>> {
         Ok(match pinned(&self.environment)? {
             Some(time) => Arc::new(ManualClock::at(time)),
             None => Arc::new(SystemClock),

@@ -140,17 +140,52 @@ fn shells_complete_ids_and_names_as_they_are_now() {
         assert!(script.contains("COMPLETE") && script.contains("watcher"), "{script}");
     }
     let before = fixture.picture();
-    let complete = |words: &[&str]| {
-        let mut command = fixture.command(&[&["--", "watcher"], words].concat());
-        let index = words.len().to_string();
-        let output = command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).output().unwrap();
-        String::from_utf8(output.stdout).unwrap()
-    };
+    let complete = |words: &[&str]| completed(fixture.command(&[&["--", "watcher"], words].concat()), words.len());
     assert!(complete(&["sessions", "show", "15c"]).contains("15c0ffee00000001"));
     assert!(complete(&["sessions", "show", "Log"]).contains("Login page"));
     assert!(complete(&["sessions", "re"]).contains("rename"));
     assert!(!complete(&["sessions", "show", "zz"]).contains("15c0"));
     assert!(fixture.picture() == before, "completing wrote something");
+}
+
+/// What a shell would propose for the last of so many words.
+fn completed(mut asked: std::process::Command, index: usize) -> String {
+    let output = asked.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index.to_string()).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+#[test]
+fn shells_complete_what_is_in_the_agent_directory_that_was_named() {
+    // [D1]
+    let (fixture, other) = (Fixture::new(&[]), Fixture::new(&[Sessions::Project]));
+    let omp = fixture.home().join(".omp/agent");
+    fs::create_dir_all(omp.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(other.agent(), &omp).unwrap();
+    let named = other.agent();
+    let named = named.to_str().unwrap();
+    let homely = "~/.omp/agent";
+    let command = |words: &[&str]| fixture.command(&[&["--", "watcher"], words].concat());
+    let complete = |words: &[&str]| completed(command(words), words.len());
+    assert!(!complete(&["sessions", "show", "15c"]).contains("15c0"), "this one is empty");
+    let with_equals = format!("--agent-dir={named}");
+    for words in [
+        &["--agent-dir", named, "sessions", "show", "15c"][..],
+        &["sessions", "show", "--agent-dir", named, "15c"],
+        &["sessions", "--agent-dir", homely, "show", "15c"],
+        &[&with_equals, "sessions", "show", "15c"],
+        &["--agent-dir", "=", named, "sessions", "show", "15c"],
+        &["--harness", "omp", "sessions", "show", "15c"],
+        &["sessions", "show", "--harness=omp", "15c"],
+        &["--harness", "=", "omp", "sessions", "delete", "15c1ffee00000002", "15c0"],
+        // What is not understood keeps nobody from the rest.
+        &["--agent-dir", named, "sessions", "show", "--no-such-option", "15c"],
+    ] {
+        assert!(complete(words).contains("15c0ffee00000001"), "{words:?}");
+    }
+    let words = ["sessions", "show", "15c"];
+    let mut overridden = command(&words);
+    overridden.env("PI_CODING_AGENT_DIR", named);
+    assert!(completed(overridden, words.len()).contains("15c0ffee00000001"));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 
 use serde_json::Value;
 
-use crate::fixture::{Fixture, Sessions};
+use crate::fixture::{Fixture, Sessions, pin};
 
 /// Another process that has a session open for writing.
 struct Writer(Child);
@@ -205,4 +205,94 @@ fn exports_are_made_whole_and_never_over_something() {
     assert!(fs::read_to_string(&exported).unwrap().lines().all(|line| old.lines().any(|old| old == line)));
     let whole = fixture.json("sessions.export", &["sessions", "export", "15c0"]);
     assert_eq!(whole["entries"].as_array().unwrap().len(), 12);
+}
+
+#[test]
+fn a_repair_says_what_it_does_and_keeps_the_file_as_it_was() {
+    // [L1b] K6
+    let fixture = Fixture::new(&[Sessions::Broken]);
+    let file = fixture.session("15d0");
+    let before = fixture.picture();
+    let text = fs::read(&file).unwrap();
+    let planned = fixture.json("sessions.repair", &["sessions", "repair", "15d0", "--dry-run"]);
+    assert_eq!((&planned["repaired"], &planned["original"]), (&false.into(), &Value::Null));
+    assert_eq!(fixture.fails(&["sessions", "repair", "15d0"]).0, 5);
+    assert!(fixture.picture() == before, "nobody said yes");
+    if cfg!(target_os = "linux") {
+        let writer = Writer::of(&file);
+        let (code, said) = fixture.fails(&["sessions", "repair", "15d0", "--yes"]);
+        assert!(code == 5 && said.contains(&format!("process {} (sleep)", writer.0.id())), "{said}");
+        assert!(fixture.picture() == before, "somebody writes it");
+    }
+    let done = fixture.json("sessions.repair", &["sessions", "repair", "15d0", "--yes"]);
+    assert_eq!((&done["repaired"], &done["entries"]), (&true.into(), &planned["entries"]));
+    assert_eq!(fs::read(done["original"].as_str().unwrap()).unwrap(), text);
+    let shown = fixture.json("sessions.show", &["sessions", "show", "15d0"]);
+    let left = |kind: &str| shown["defects"].as_array().unwrap().iter().any(|defect| defect["kind"] == kind);
+    assert!(!left("damagedLine") && !left("notAnObject") && !left("noId"), "{shown}");
+    let again = fixture.prints(&["sessions", "repair", "15d0"]);
+    assert!(again.contains("nothing to repair"), "{again}");
+
+    // Without a header nobody lists it; with one made anew it is there, and of the directory that was said.
+    let lost = fixture.sessions().join("--home-u-broken--/2026-01-07T09-30-00-000Z_15d1ffee00000001.jsonl");
+    fs::write(&lost, [&text[5..], b"\n"].concat()).unwrap();
+    let path = lost.to_str().unwrap();
+    let (code, said) = fixture.fails(&["sessions", "show", path]);
+    assert!(code == 1 && said.contains("no session header"), "{said}");
+    let planned = fixture.output(&["sessions", "repair", path, "--dry-run"]);
+    assert!(String::from_utf8(planned.stderr).unwrap().contains("--cwd DIR"));
+    fixture.prints(&["sessions", "repair", path, "--cwd", "/home/u/lost", "--yes"]);
+    let shown = fixture.json("sessions.show", &["sessions", "show", "15d1"]);
+    assert_eq!((&shown["cwd"], &shown["id"]), (&"/home/u/lost".into(), &"15d1ffee00000001".into()));
+
+    let garbage = fixture.sessions().join("--home-u-broken--/notes.jsonl");
+    fs::write(&garbage, "my notes\n").unwrap();
+    let (code, said) = fixture.fails(&["sessions", "repair", garbage.to_str().unwrap(), "--yes"]);
+    assert!(code == 1 && said.contains("not one entry can be read"), "{said}");
+}
+
+#[test]
+fn images_that_nothing_names_are_collected_and_no_others() {
+    // [W11]
+    let fixture = Fixture::new(&[Sessions::Project]);
+    let blobs = fixture.agent().join("blobs");
+    fs::create_dir(&blobs).unwrap();
+    let put = |byte: u8, at: &str| {
+        let file = blobs.join(format!("{byte:02x}").repeat(32));
+        fs::write(&file, [byte]).unwrap();
+        let time = std::time::SystemTime::UNIX_EPOCH
+            + std::time::Duration::from_secs(session_core::Timestamp::parse(at).unwrap().seconds().unsigned_abs());
+        fs::File::options().append(true).open(&file).unwrap().set_modified(time).unwrap();
+        file
+    };
+    let [named, in_trash, in_root, forgotten] = [1, 2, 3, 4].map(|byte| put(byte, "2025-12-01T00:00:00Z"));
+    let young = put(5, "2026-01-06T00:00:00Z");
+    let name = |session: &Path, blob: &Path| {
+        let image =
+            format!(r#"{{"type":"image","data":"blob:sha256:{}"}}"#, blob.file_name().unwrap().to_str().unwrap());
+        let message = format!(r#"{{"role":"user","content":[{image}]}}"#);
+        let entry = format!(r#"{{"type":"message","id":"000000ff","parentId":null,"message":{message}}}"#);
+        let text = fs::read_to_string(session).unwrap();
+        fs::write(session, text + &entry + "\n").unwrap();
+        pin(session);
+    };
+    name(&fixture.session("15c0"), &named);
+    name(&fixture.session("15c1"), &in_trash);
+    fixture.prints(&["sessions", "delete", "15c1", "--yes"]);
+    let root = fixture.home().join("more");
+    fs::create_dir_all(root.join("--x--")).unwrap();
+    fs::copy(fixture.session("15b0"), root.join("--x--/copy.jsonl")).unwrap();
+    name(&root.join("--x--/copy.jsonl"), &in_root);
+    fs::create_dir_all(fixture.home().join(".config")).unwrap();
+    fs::write(fixture.home().join(".config/watcher.toml"), "[default]\nroots = [\"~/more\"]\n").unwrap();
+
+    let planned = fixture.json("blobs.collect", &["blobs", "collect", "--dry-run"]);
+    assert_eq!(planned["unreferenced"][0]["path"], forgotten.to_str().unwrap(), "{planned}");
+    assert_eq!((planned["unreferenced"].as_array().unwrap().len(), &planned["kept"]), (1, &4.into()));
+    assert_eq!(fixture.fails(&["blobs", "collect"]).0, 5);
+    assert!(forgotten.exists());
+    let said = fixture.prints(&["blobs", "collect", "--yes"]);
+    assert!(said.contains("1 image removed (1 B)"), "{said}");
+    assert!([named, in_trash, in_root, young].iter().all(|blob| blob.exists()) && !forgotten.exists());
+    assert!(fixture.prints(&["blobs", "collect"]).contains("nothing to remove"));
 }

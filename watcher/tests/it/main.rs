@@ -17,6 +17,7 @@ mod keeping;
 mod plugin;
 mod pointers;
 mod readme;
+mod subagents;
 mod support;
 mod transcripts;
 mod typescript;

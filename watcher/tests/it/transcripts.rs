@@ -124,6 +124,9 @@ fn a_broken_directory() {
             &["sessions", "tree", garbage],
             &["sessions", "rename", "15d9", "from here"],
             &["sessions", "delete", "/etc/hostname", "--yes"],
+            &["sessions", "delete", "15d0", "--dry-run"],
+            &["sessions", "repair", "15d0", "--dry-run"],
+            &["sessions", "repair", garbage, "--dry-run"],
             &["continue", "--cwd", "/home/u/broken"],
         ],
     );

@@ -48,6 +48,7 @@ fn arguments_that_cannot_be_used_change_nothing() {
         ),
         ("a relative target", invalid, Box::new(|s| s.move_to(Path::new("../up")))),
         ("a target with a NUL", invalid, Box::new(|s| s.move_to(Path::new("/a\0b")))),
+        ("a relative working directory", invalid, Box::new(|s| s.set_cwd(Path::new("up")))),
     ];
     for (what, kind, mut attempt) in tries {
         let error = attempt(&mut session).expect_err(what);
@@ -90,6 +91,9 @@ fn a_header_without_a_working_directory_opens_and_says_what_it_cannot_do() {
     assert_eq!(session.cwd(), None);
     session.append_message(&user("works")).unwrap();
     assert_eq!(session.fork().unwrap_err().kind(), ErrorKind::InvalidInput);
+    session.set_cwd(Path::new("/v")).unwrap();
+    assert_eq!((session.file(), session.cwd()), (Some(file.as_path()), Some(Path::new("/v"))));
+    assert_eq!(session_core::Session::read(&file).unwrap().header().unwrap().cwd().as_deref(), Some("/v"));
     session.move_to(Path::new("/w")).unwrap();
     assert_eq!(session.cwd(), Some(Path::new("/w")));
 }
@@ -127,6 +131,9 @@ fn k6_a_repair_rebuilds_the_header_and_keeps_the_original() {
     let torn = "{\"type\":\"session\",\"version\":3,\"id\":\"15c00000\n".to_owned();
     let text = torn + &(0..200).map(entry).collect::<Vec<_>>().concat();
     fs::write(&file, &text).unwrap();
+    let plan = SessionManager::plan_repair(&host, &file, None).unwrap().unwrap();
+    assert_eq!((plan.entries, plan.header_rebuilt), (200, true));
+    assert_eq!(fs::read_to_string(&file).unwrap(), text, "a plan writes nothing");
     let repair = SessionManager::repair(&host, &file, Some(Path::new("/w"))).unwrap().unwrap();
     assert_eq!((repair.entries, repair.header_rebuilt), (200, true));
     assert_eq!(fs::read_to_string(&repair.original).unwrap(), text, "the original, byte for byte");
@@ -136,6 +143,7 @@ fn k6_a_repair_rebuilds_the_header_and_keeps_the_original() {
     assert_eq!((header.id().as_str(), header.cwd().as_deref()), ("15c0000000000001", Some("/w")));
     assert_eq!(header.timestamp().unwrap().to_string(), "2026-01-05T09:30:00.250Z");
     // Whole files are left alone, and what holds no entry is no session.
+    assert_eq!(SessionManager::plan_repair(&host, &file, None).unwrap(), None);
     assert_eq!(SessionManager::repair(&host, &file, None).unwrap(), None);
     let notes = dir.path().join("notes.jsonl");
     fs::write(&notes, "my notes\n").unwrap();
@@ -163,4 +171,29 @@ fn a_repair_moves_damage_out_and_saves_what_is_whole() {
     let read = session_core::Session::read(&file).unwrap();
     assert_eq!(read.defects().total(), 0);
     assert!(read.entry(id.as_str()).is_some() && read.entry("b").is_some());
+}
+
+#[test]
+fn a_repair_keeps_the_title_slot() {
+    // [F8]
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path());
+    let slot = r#"{"type":"title","v":1,"title":"kept","updatedAt":"2026-01-05T09:30:00.000Z","pad":""}"#;
+    let pad = format!("\"pad\":\"{}\"", " ".repeat(255 - slot.len()));
+    let slot = slot.replace("\"pad\":\"\"", &pad) + "\n";
+    assert_eq!(slot.len(), 256);
+    let header = r#"{"type":"session","version":3,"id":"15c0000000000001","cwd":"/w","title":"old"}"#;
+    let entry = r#"{"type":"custom","id":"0000000a","parentId":null,"customType":"x"}"#;
+    let file = dir.path().join("2026-01-05T09-30-00-250Z_15c0000000000001.jsonl");
+    for (text, rebuilt) in [(format!("{slot}{header}\ngarbage\n{entry}\n"), false), (format!("{slot}{entry}\n"), true)]
+    {
+        fs::write(&file, &text).unwrap();
+        let repair = SessionManager::repair(&host, &file, Some(Path::new("/w"))).unwrap().unwrap();
+        assert_eq!((repair.entries, repair.header_rebuilt), (1, rebuilt));
+        let after = fs::read_to_string(&file).unwrap();
+        assert!(after.starts_with(&slot) && after.ends_with(&format!("{entry}\n")), "{after}");
+        let session = session_core::Session::read(&file).unwrap();
+        assert_eq!((session.name().unwrap().as_deref(), session.defects().total()), (Some("kept"), 0));
+        fs::remove_file(repair.original).unwrap();
+    }
 }

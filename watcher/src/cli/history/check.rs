@@ -49,8 +49,7 @@ impl Check {
             Err(error) => return Err(error),
         };
         let mut repaired = false;
-        if self.repair && health.index.is_some() {
-            self.confirm.ask("Build the full-text index anew")?;
+        if self.repair && health.index.is_some() && self.confirm.ask(context, "Build the full-text index anew")? {
             let store = open::for_writing(context)?;
             health = store.repair().wait()?;
             open::tell(&store);
@@ -82,7 +81,11 @@ impl Check {
     fn rebuild(self, context: &mut Context, error: &anyhow::Error) -> Result<Exit> {
         let path = context.agent()?.history_db();
         remark(&format!("{error:#}"));
-        self.confirm.ask("Move the corrupt file aside and save what is readable in it")?;
+        if !self.confirm.ask(context, "Move the corrupt file aside and save what is readable in it")? {
+            let found = vec![format!("{error:#}")];
+            context.out.json("history.check", Shown { well: false, file: found, index: None, repaired: false })?;
+            return Ok(Exit::Failed);
+        }
         let Some(rebuilt) = OpenOptions::new().rebuild_if_corrupt(&path, |_| Ok(()))? else {
             return Err(Refusal::new(Exit::Failed, "the file can be read now; nothing was done").into());
         };

@@ -37,9 +37,6 @@ pub(crate) struct Delete {
     matching: Option<String>,
     #[command(flatten)]
     place: Where,
-    /// Only show what would go
-    #[arg(long)]
-    dry_run: bool,
     #[command(flatten)]
     confirm: Confirm,
 }
@@ -80,17 +77,13 @@ impl Delete {
         if chosen.len() > SHOWN {
             remark(&format!("and {} more", chosen.len() - SHOWN));
         }
-        context.out.finish()?;
         let mut shown = Shown {
             rows: chosen.iter().map(rows::Shown::of).collect(),
             deleted: 0,
             still_in: Vec::new(),
             log_truncated: None,
         };
-        if self.dry_run {
-            remark(&format!("{} would go; nothing was done", plural(chosen.len(), "prompt")));
-        } else {
-            self.confirm.ask(&format!("Delete {} for good", plural(chosen.len(), "prompt")))?;
+        if self.confirm.ask(context, &format!("Delete {} for good", plural(chosen.len(), "prompt")))? {
             let store = open::for_writing(context)?;
             let deleted = store.delete(selection).wait()?;
             open::tell(&store);

@@ -35,7 +35,8 @@ pub(crate) struct Delete {
 struct Shown {
     path: String,
     name: String,
-    trash: String,
+    /// Its name in the trash; none in a dry run.
+    trash: Option<String>,
 }
 
 impl Delete {
@@ -56,15 +57,16 @@ impl Delete {
         for (file, name) in &files {
             context.out.line(&format!("{name}  {}", file.display()))?;
         }
-        context.out.finish()?;
-        self.confirm.ask(&format!("Move {} to the trash", plural(files.len(), "session")))?;
-        let trash = context.trash()?;
+        let what = format!("Move {} to the trash", plural(files.len(), "session"));
+        let trash = if self.confirm.ask(context, &what)? { Some(context.trash()?) } else { None };
         let mut shown = Vec::new();
         for (file, name) in files {
-            let item = trash.put(&file)?;
-            shown.push(Shown { path: file.display().to_string(), name, trash: item.name() });
+            let item = trash.as_ref().map(|trash| trash.put(&file)).transpose()?;
+            shown.push(Shown { path: file.display().to_string(), name, trash: item.map(|item| item.name()) });
         }
-        context.out.line(&format!("{} in the trash", plural(shown.len(), "session")))?;
+        if trash.is_some() {
+            context.out.line(&format!("{} in the trash", plural(shown.len(), "session")))?;
+        }
         context.out.json("sessions.delete", shown)?;
         Ok(Exit::Done)
     }

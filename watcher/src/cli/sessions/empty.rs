@@ -25,8 +25,10 @@ pub(crate) struct Empty {
 }
 
 #[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
 struct Shown {
     erased: Vec<String>,
+    dry_run: bool,
 }
 
 impl Empty {
@@ -36,16 +38,16 @@ impl Empty {
         let before = before.map_err(|message| anyhow!(Refusal::new(Exit::Usage, message)))?;
         let mut items = deleted(context)?;
         items.retain(|one| before.is_none_or(|before| one.item.deleted() < before));
+        let what = format!("Delete {} of the trash for good", plural(items.len(), "session"));
         let trash = context.trash()?;
-        if !items.is_empty() {
-            self.confirm.ask(&format!("Delete {} of the trash for good", plural(items.len(), "session")))?;
+        if items.is_empty() || self.confirm.ask(context, &what)? {
+            for one in &items {
+                trash.erase(&one.item)?;
+            }
+            context.out.line(&format!("{} deleted for good", plural(items.len(), "session")))?;
         }
-        for one in &items {
-            trash.erase(&one.item)?;
-        }
-        context.out.line(&format!("{} deleted for good", plural(items.len(), "session")))?;
         let erased = items.iter().map(|one| one.item.origin().display().to_string()).collect();
-        context.out.json("sessions.empty", Shown { erased })?;
+        context.out.json("sessions.empty", Shown { erased, dry_run: self.confirm.is_dry_run() })?;
         Ok(Exit::Done)
     }
 }

@@ -11,11 +11,13 @@ mod list;
 mod moving;
 mod recent;
 mod rename;
+mod repair;
 mod restore;
 mod show;
 mod stats;
 mod sums;
 mod tree;
+mod ways;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -50,6 +52,7 @@ pub(crate) enum Sessions {
     Delete(delete::Delete),
     Restore(restore::Restore),
     Empty(empty::Empty),
+    Repair(repair::Repair),
 }
 
 impl Sessions {
@@ -70,6 +73,7 @@ impl Sessions {
             Self::Delete(command) => command.run(context),
             Self::Restore(command) => command.run(context),
             Self::Empty(command) => command.run(context),
+            Self::Repair(command) => command.run(context),
         }
     }
 }

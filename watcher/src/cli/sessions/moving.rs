@@ -2,17 +2,17 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use session_core::{ListDepth, Pointers, SessionManager, same_path};
+use session_core::{Pointers, SessionManager, artifact_dir};
 
+use super::ways::{self, Kind, Way};
 use crate::cli::busy::Force;
 use crate::cli::confirm::Confirm;
 use crate::cli::output::remark;
-use crate::cli::surroundings::storage;
 use crate::cli::text::plural;
-use crate::cli::{Context, completions, named};
+use crate::cli::{Context, completions};
 use crate::exit::{Exit, Refusal};
 
 /// Move sessions to another directory: one, or all of a project that was renamed
@@ -24,7 +24,8 @@ Examples:
   watcher sessions move 15c0 --to ~/project      one session
 
 With --from, sessions of directories below it go along. Files, artifacts and terminal pointers move, and each session's
-header names the new directory. Files keep their times. What is moved can be moved back the same way.")]
+header names the new directory; so do those that sub-agents had there. Files keep their times. What is moved can be moved
+back the same way.")]
 pub(crate) struct Move {
     /// One session
     #[arg(required_unless_present = "from", conflicts_with = "from", add = completions::sessions())]
@@ -35,21 +36,10 @@ pub(crate) struct Move {
     /// The new directory
     #[arg(long, value_name = "NEW")]
     to: PathBuf,
-    /// Only say what would move
-    #[arg(short = 'n', long)]
-    dry_run: bool,
     #[command(flatten)]
     confirm: Confirm,
     #[command(flatten)]
     force: Force,
-}
-
-/// One session's way.
-struct Way {
-    file: PathBuf,
-    old_cwd: String,
-    cwd: PathBuf,
-    name: String,
 }
 
 #[derive(Serialize)]
@@ -58,6 +48,8 @@ struct Moved {
     from: String,
     to: Option<String>,
     cwd: String,
+    /// It lies among the artifacts of another.
+    subagent: bool,
     pointers: Vec<String>,
     error: Option<String>,
 }
@@ -65,7 +57,10 @@ struct Moved {
 impl Move {
     pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
         let to = context.directory(Some(&self.to))?;
-        let ways = self.ways(context, &to)?;
+        let ways = match &self.session {
+            Some(session) => ways::of_session(context, session, &to)?,
+            None => ways::of_project(context, &context.directory(self.from.as_deref())?, &to)?,
+        };
         if ways.is_empty() {
             let from = self.from.as_deref().unwrap_or(Path::new("")).display().to_string();
             return Err(Refusal::new(Exit::NotFound, format!("{from}: no session is of this directory")).into());
@@ -73,35 +68,28 @@ impl Move {
         for way in &ways {
             self.force.check(&way.file)?;
         }
-        if !context.out.is_json() && (self.dry_run || ways.len() > 1) {
+        if self.confirm.is_dry_run() || ways.len() > 1 {
             for way in &ways {
-                context.out.line(&format!("{}  {} → {}", way.name, way.old_cwd, way.cwd.display()))?;
+                let kind = if way.kind == Kind::Follows { "sub-agent: " } else { "" };
+                context.out.line(&format!("{kind}{}  {} → {}", way.name, way.old_cwd, way.cwd.display()))?;
             }
-            context.out.finish()?;
         }
-        if self.dry_run {
-            remark(&format!("{} would move; nothing was done", plural(ways.len(), "session")));
-            let planned = ways.iter().map(|way| Moved {
-                from: way.file.display().to_string(),
-                to: None,
-                cwd: way.cwd.display().to_string(),
-                pointers: Vec::new(),
-                error: None,
-            });
-            context.out.json("sessions.move", planned.collect::<Vec<_>>())?;
+        // A single session is named by the user, and nobody has to be asked.
+        let asks = self.from.is_some() || self.confirm.is_dry_run();
+        let what = format!("Move {} to {}", plural(ways.len(), "session"), to.display());
+        if asks && !self.confirm.ask(context, &what)? {
+            context.out.json("sessions.move", ways.iter().map(Moved::planned).collect::<Vec<_>>())?;
             return Ok(Exit::Done);
         }
-        if self.from.is_some() {
-            self.confirm.ask(&format!("Move {} to {}", plural(ways.len(), "session"), to.display()))?;
-        }
         // Each by itself: one that can't move keeps no other from moving, and stays whole where it is.
-        let moved: Vec<Moved> = ways.iter().map(|way| self.go(context, way)).collect();
+        let mut artifacts = Vec::new();
+        let moved: Vec<Moved> = ways.iter().map(|way| self.go(context, way, &mut artifacts)).collect();
         let failed = moved.iter().filter(|moved| moved.error.is_some()).count();
         for one in &moved {
             match (&one.to, &one.error) {
-                (Some(to), _) => context.out.line(to)?,
-                (None, Some(error)) => remark(error),
-                (None, None) => {}
+                (Some(to), _) if !one.subagent => context.out.line(to)?,
+                (_, Some(error)) => remark(error),
+                _ => {}
             }
         }
         context.out.json("sessions.move", moved)?;
@@ -111,60 +99,65 @@ impl Move {
         Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
     }
 
-    fn ways(&self, context: &Context, to: &Path) -> Result<Vec<Way>> {
-        if let Some(session) = &self.session {
-            let file = named::find(context, session)?;
-            let read = session_core::Session::read(&file)?;
-            let old_cwd = read.header().and_then(session_core::Header::cwd).unwrap_or_default();
-            return Ok(vec![Way { name: named::called(&read)?, file, old_cwd, cwd: to.to_owned() }]);
+    /// Takes the way; `artifacts` are the directories of those that came before: where they were, and where they are if they
+    /// moved.
+    fn go(&self, context: &Context, way: &Way, artifacts: &mut Vec<(PathBuf, Option<PathBuf>)>) -> Moved {
+        let done = match way.kind {
+            Kind::Moves => {
+                let done = self.takes_along(context, way);
+                let new = done.as_ref().ok().and_then(|(file, _)| artifact_dir(file));
+                artifacts.extend(artifact_dir(&way.file).map(|old| (old, new)));
+                done
+            }
+            Kind::Follows => self.follows(context, way, artifacts).map(|file| (file, Vec::new())),
+        };
+        let planned = Moved::planned(way);
+        match done {
+            Ok((file, pointers)) => Moved { to: Some(file.display().to_string()), pointers, ..planned },
+            Err(error) => Moved { error: Some(format!("{error:#}")), ..planned },
         }
-        let from = context.directory(self.from.as_deref())?;
-        let storage = storage();
-        let listing = context.catalog()?.with_depth(ListDepth::Name).list_all()?;
-        for problem in &listing.problems {
-            remark(&problem.to_string());
-        }
-        let ways = listing.sessions.iter().filter_map(|session| {
-            let cwd = Path::new(session.cwd());
-            let below = match cwd.strip_prefix(&from) {
-                Ok(below) => below,
-                Err(_) if !session.cwd().is_empty() && same_path(&*storage, cwd, &from) => Path::new(""),
-                Err(_) => return None,
-            };
-            let cwd = if below.as_os_str().is_empty() { to.to_owned() } else { to.join(below) };
-            let old_cwd = session.cwd().to_owned();
-            Some(Way { file: session.path().to_owned(), name: session.name(), old_cwd, cwd })
-        });
-        Ok(ways.collect())
     }
 
-    fn go(&self, context: &Context, way: &Way) -> Moved {
-        let mut moved = Moved {
+    /// Moves a session; its new file, and the terminals whose pointers went with it.
+    fn takes_along(&self, context: &Context, way: &Way) -> Result<(PathBuf, Vec<String>)> {
+        let host = context.host()?;
+        let mut session = SessionManager::open(&host, &way.file, None)?;
+        session.set_foreign_writers(self.force.foreign_writers());
+        session.move_to(&way.cwd)?;
+        session.flush()?;
+        let file = session.file().unwrap_or(&way.file).to_owned();
+        session.close()?;
+        let pointers = Pointers::new(host.storage().as_ref(), host.agent().terminal_sessions());
+        let followed = pointers.follow(&way.file, &way.cwd, &file)?;
+        Ok((file, followed.iter().map(|terminal| terminal.as_str().to_owned()).collect()))
+    }
+
+    /// Changes the header of a session that lies where the one that it belongs to took it, or stays if that one stayed.
+    fn follows(&self, context: &Context, way: &Way, artifacts: &[(PathBuf, Option<PathBuf>)]) -> Result<PathBuf> {
+        let owner = artifacts.iter().find_map(|(old, new)| Some((way.file.strip_prefix(old).ok()?, new)));
+        let file = match owner {
+            Some((below, Some(new))) => new.join(below),
+            Some((_, None)) => bail!("{}: the session that it belongs to did not move", way.file.display()),
+            None => way.file.clone(),
+        };
+        let mut session = SessionManager::open(&context.host()?, &file, None)?;
+        session.set_foreign_writers(self.force.foreign_writers());
+        session.set_cwd(&way.cwd)?;
+        session.flush()?;
+        session.close()?;
+        Ok(file)
+    }
+}
+
+impl Moved {
+    fn planned(way: &Way) -> Self {
+        Self {
             from: way.file.display().to_string(),
             to: None,
             cwd: way.cwd.display().to_string(),
+            subagent: way.kind == Kind::Follows,
             pointers: Vec::new(),
             error: None,
-        };
-        let work = || -> Result<(PathBuf, Vec<String>)> {
-            let host = context.host()?;
-            let mut session = SessionManager::open(&host, &way.file, None)?;
-            session.set_foreign_writers(self.force.foreign_writers());
-            session.move_to(&way.cwd)?;
-            session.flush()?;
-            let file = session.file().unwrap_or(&way.file).to_owned();
-            session.close()?;
-            let pointers = Pointers::new(host.storage().as_ref(), host.agent().terminal_sessions());
-            let followed = pointers.follow(&way.file, &way.cwd, &file)?;
-            Ok((file, followed.iter().map(|terminal| terminal.as_str().to_owned()).collect()))
-        };
-        match work() {
-            Ok((file, pointers)) => {
-                moved.to = Some(file.display().to_string());
-                moved.pointers = pointers;
-            }
-            Err(error) => moved.error = Some(format!("{error:#}")),
         }
-        moved
     }
 }

@@ -62,12 +62,20 @@ struct Detail {
     turns: Vec<Turn>,
 }
 
+/// A defect of the file.
 #[derive(Serialize)]
-struct Flaw {
+pub(super) struct Flaw {
     line: u64,
     offset: u64,
     kind: &'static str,
     meaning: &'static str,
+}
+
+impl Flaw {
+    pub(super) fn of(defect: &Defect) -> Self {
+        let kind = defect.kind();
+        Self { line: defect.line(), offset: defect.offset(), kind: kind.name(), meaning: kind.meaning() }
+    }
 }
 
 impl Show {
@@ -104,12 +112,6 @@ impl Show {
         for turn in &turns {
             self.turn(out, turn)?;
         }
-        let flaw = |defect: &Defect| Flaw {
-            line: defect.line(),
-            offset: defect.offset(),
-            kind: defect.kind().name(),
-            meaning: defect.kind().meaning(),
-        };
         let detail = Detail {
             path: path.display().to_string(),
             id: header.map(|header| header.id().to_string()).unwrap_or_default(),
@@ -125,7 +127,7 @@ impl Show {
             branches: branches(&session),
             leaf: session.leaf_id().map(str::to_owned),
             cost: usage.cost,
-            defects: defects.list().iter().map(flaw).collect(),
+            defects: defects.list().iter().map(Flaw::of).collect(),
             defect_count: defects.total(),
             turns,
         };
@@ -174,13 +176,17 @@ pub(super) fn heading(out: &mut Output, turn: &Turn) -> Result<()> {
     let tone = if turn.speaker == Speaker::Person { Tone::Person } else { Tone::Strong };
     let time = turn.time.as_deref().map(times::local_text);
     let entry = Some(turn.entry.clone()).filter(|entry| !entry.is_empty());
-    let mut faint = String::new();
-    for part in [time, entry, turn.model.clone()].into_iter().flatten() {
-        faint += "  ";
-        faint += &part;
-    }
+    let faint: Vec<String> = [time, entry, turn.model.clone()].into_iter().flatten().collect();
+    let faint = faint.join("  ");
     let label = turn.label.as_ref().map(|label| format!("  [{label}]")).unwrap_or_default();
-    out.pieces(&[(tone, turn.role.as_str()), (Tone::Mark, label.as_str()), (Tone::Faint, faint.as_str())])
+    let who = turn.role.as_str();
+    let room = out.columns().unwrap_or(usize::MAX);
+    if text::width(who) + text::width(&label) + 2 + text::width(&faint) <= room {
+        return out.pieces(&[(tone, who), (Tone::Mark, &label), (Tone::Faint, &format!("  {faint}"))]);
+    }
+    let label = text::fit(&clean(&label), room.saturating_sub(text::width(who)).max(1)).into_owned();
+    out.pieces(&[(tone, who), (Tone::Mark, &label)])?;
+    out.paragraph(Tone::Faint, 2, &faint)
 }
 
 /// A tool call: in one line, or with its arguments.
