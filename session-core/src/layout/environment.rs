@@ -3,6 +3,7 @@
 //! [`Environment::from_process`] is the only place that reads the process environment; everything else in this crate takes
 //! an [`Environment`].
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fmt;
@@ -80,6 +81,14 @@ impl Environment {
                 "the working directory of this process does not exist; change to one that does",
             )
         })
+    }
+
+    /// A path as it is meant from the working directory.
+    pub(crate) fn absolute<'p>(&self, path: &'p Path) -> Result<Cow<'p, Path>> {
+        if path.is_absolute() {
+            return Ok(Cow::Borrowed(path));
+        }
+        Ok(Cow::Owned(self.cwd()?.join(path)))
     }
 
     /// The directory for temporary files, by the rule of the harnesses: `$TMPDIR`, `$TMP`, `$TEMP`, else `/tmp`.

@@ -71,7 +71,8 @@ impl SessionManager {
     }
 
     /// Opens a session file: load, migrate, index `[L4]`. A path that does not exist, or holds nothing valid, becomes a new
-    /// session at exactly that path; what stands there is kept `[L3]`. `dir`: where forks and branches go; the file's own
+    /// session at exactly that path; what stands there is kept `[L3]`. A relative path is one from the environment's working
+    /// directory. `dir`: where forks and branches go; the file's own
     /// directory unless given.
     ///
     /// # Errors
@@ -99,6 +100,9 @@ impl SessionManager {
 
     /// Opens; a new session there is of the working directory `cwd`, else of the process's.
     pub(super) fn open_at(host: &Host, file: &Path, dir: Option<&Path>, cwd: Option<&Path>) -> Result<Self> {
+        // As it is meant now: whoever opens a session may change its own directory later.
+        let absolute = host.environment.absolute(file)?;
+        let file = absolute.as_ref();
         let own_dir = file.parent().map(Path::to_owned).unwrap_or_default();
         let dir = dir.map_or(own_dir, Path::to_owned);
         let read = match Session::read_from(Arc::clone(&host.storage), file) {

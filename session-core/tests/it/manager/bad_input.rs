@@ -79,6 +79,20 @@ fn a_tool_names_no_path_and_a_session_directory_is_no_file() {
 }
 
 #[test]
+fn l3_a_bare_name_is_a_file_in_the_working_directory() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path());
+    let cwd = host.environment().cwd().unwrap().to_owned();
+    fs::create_dir_all(&cwd).unwrap();
+    let mut session = SessionManager::open(&host, Path::new("new.jsonl"), None).unwrap();
+    session.append_message(&user("hello")).unwrap();
+    assert_eq!(session.file(), Some(cwd.join("new.jsonl").as_path()));
+    session.close().unwrap();
+    let again = SessionManager::open(&host, Path::new("new.jsonl"), None).unwrap();
+    assert_eq!(again.session().entries().len(), 1);
+}
+
+#[test]
 fn a_header_without_a_working_directory_opens_and_says_what_it_cannot_do() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("x.jsonl");
