@@ -8,10 +8,7 @@
 
 use rusqlite::{Connection, config::DbConfig};
 
-use crate::{
-    ledger::Ledger,
-    schema::{Shape, Triggers},
-};
+use crate::{ledger::Ledger, schema::Shape, triggers::Triggers};
 
 /// Fewer rows than this are not worth it: switching makes SQLite prepare its statements anew, twice.
 const MANY: usize = 32;

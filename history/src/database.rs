@@ -10,7 +10,7 @@ use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, config::
 use crate::{
     error::{Error, ErrorKind, Result},
     occupancy::{self, Occupancy},
-    schema::Shape,
+    schema::{self, Shape},
     slice::{Pace, Slice},
 };
 
@@ -24,7 +24,7 @@ const CONNECTIONS: usize = 2;
 pub(crate) struct Database {
     pub(crate) conn: Connection,
     pub(crate) path: PathBuf,
-    known: Option<(i64, Shape)>,
+    known: Option<Shape>,
     pace: Pace,
 }
 
@@ -126,16 +126,12 @@ pub(crate) fn is_alone(path: &Path) -> bool {
     occupancy::beside(path, CONNECTIONS) == Occupancy::Free
 }
 
-fn shape_of(conn: &Connection, known: &mut Option<(i64, Shape)>) -> rusqlite::Result<Shape> {
-    let version: i64 = conn.pragma_query_value(None, "schema_version", |row| row.get(0))?;
-    if let Some((at, shape)) = known
-        && *at == version
-    {
-        return Ok(shape.clone());
+fn shape_of(conn: &Connection, known: &mut Option<Shape>) -> rusqlite::Result<Shape> {
+    let version = schema::version(conn)?;
+    match known {
+        Some(shape) if shape.version == version => Ok(shape.clone()),
+        _ => Ok(known.insert(Shape::read(conn)?).clone()),
     }
-    let shape = Shape::read(conn)?;
-    *known = Some((version, shape.clone()));
-    Ok(shape)
 }
 
 fn immutable_uri(path: &Path) -> PathBuf {

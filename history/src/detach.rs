@@ -50,31 +50,52 @@ pub(crate) fn detach(writer: &mut Writer) -> Result<Detached> {
 
 fn drop_tables(writer: &mut Writer) -> rusqlite::Result<Vec<String>> {
     let mut dropped = Vec::new();
-    // Virtual tables first: their shadow tables go with them.
-    while let Some((name, sql)) = next_table(&writer.database.conn)? {
-        if sql.starts_with("CREATE VIRTUAL") {
+    while let Some((name, kind)) = next_table(&writer.database.conn)? {
+        let some = match kind {
+            Kind::Ordinary => Some("DELETE FROM {} WHERE rowid IN (SELECT rowid FROM {} LIMIT 500)"),
+            // Without row ids there is no cheap way to delete a part.
+            Kind::WithoutRowId | Kind::Virtual => None,
+        };
+        if kind == Kind::Virtual {
             index::discard(&mut writer.database, &name)?;
         } else {
-            drop_table(writer, &name, &sql)?;
+            drop_table(writer, &name, some)?;
         }
         dropped.push(name);
     }
     Ok(dropped)
 }
 
-fn next_table(conn: &Connection) -> rusqlite::Result<Option<(String, String)>> {
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Virtual,
+    Ordinary,
+    WithoutRowId,
+}
+
+/// Virtual tables first: their shadow tables go with them.
+fn next_table(conn: &Connection) -> rusqlite::Result<Option<(String, Kind)>> {
     conn.query_row(
-        "SELECT name, sql FROM sqlite_master WHERE type = 'table' AND substr(name, 1, ?2) = ?1
-         ORDER BY sql LIKE 'CREATE VIRTUAL%' DESC, name LIMIT 1",
+        "SELECT name, type = 'virtual', wr FROM pragma_table_list
+         WHERE schema = 'main' AND type IN ('table', 'virtual') AND substr(name, 1, ?2) = ?1
+         ORDER BY type = 'virtual' DESC, name LIMIT 1",
         (TABLE_PREFIX, i64::try_from(TABLE_PREFIX.len()).unwrap_or(0)),
-        |row| Ok((row.get(0)?, row.get(1)?)),
+        |row| {
+            let kind = match (row.get(1)?, row.get(2)?) {
+                (true, _) => Kind::Virtual,
+                (false, true) => Kind::WithoutRowId,
+                (false, false) => Kind::Ordinary,
+            };
+            Ok((row.get(0)?, kind))
+        },
     )
     .optional()
 }
 
-fn drop_table(writer: &mut Writer, name: &str, sql: &str) -> rusqlite::Result<()> {
-    let quoted = name.replace('"', "\"\"");
-    let some = format!("DELETE FROM \"{quoted}\" WHERE rowid IN (SELECT rowid FROM \"{quoted}\" LIMIT 500)");
+/// Drops a table, emptied before by as many runs of `some` as it takes.
+fn drop_table(writer: &mut Writer, name: &str, some: Option<&str>) -> rusqlite::Result<()> {
+    let quoted = format!("\"{}\"", name.replace('"', "\"\""));
+    let some = some.map(|some| some.replace("{}", &quoted));
     loop {
         let slice;
         {
@@ -84,13 +105,15 @@ fn drop_table(writer: &mut Writer, name: &str, sql: &str) -> rusqlite::Result<()
             if !has_table(&transaction, name)? {
                 return Ok(());
             }
-            // Without row ids there is no cheap way to delete a part.
-            let mut empty = sql.contains("WITHOUT ROWID");
-            while !empty && !slice.is_over() {
-                empty = transaction.prepare_cached(&some)?.execute([])? == 0;
+            let mut empty = some.is_none();
+            while let Some(some) = &some
+                && !empty
+                && !slice.is_over()
+            {
+                empty = transaction.prepare_cached(some)?.execute([])? == 0;
             }
             if empty {
-                transaction.execute_batch(&format!("DROP TABLE \"{quoted}\""))?;
+                transaction.execute_batch(&format!("DROP TABLE {quoted}"))?;
                 return transaction.commit();
             }
             transaction.commit()?;

@@ -43,6 +43,8 @@ impl Deleted {
 struct Doomed {
     id: i64,
     prompt: String,
+    /// The latest time that it has anywhere, which may be ahead of the clock.
+    latest: i64,
     keys: Vec<Vec<u8>>,
 }
 
@@ -55,8 +57,9 @@ pub(crate) fn delete(writer: &mut Writer, selection: &Selection) -> Result<Delet
     if doomed.is_empty() {
         return Ok(deleted);
     }
-    let forgotten = doomed.iter().map(|doomed| (doomed.prompt.as_str(), doomed.keys.as_slice()));
-    writer.guard.tombstones.add(&writer.database.conn, now, forgotten)?;
+    let forgotten =
+        doomed.iter().map(|doomed| (doomed.prompt.as_str(), now.max(doomed.latest), doomed.keys.as_slice()));
+    writer.guard.tombstones.add(&writer.database.conn, forgotten)?;
     let secure = |on: bool, database: &Database| {
         database.conn.pragma_update_and_check(None, "secure_delete", on, |_| Ok(())).map_err(|e| database.error(e))
     };
@@ -103,14 +106,16 @@ fn find(
     let mut doomed = Vec::new();
     for entry in selection.entries(&transaction, &shape)? {
         sessions.extend(entry.session.clone());
-        let mut records = transaction.prepare_cached("SELECT key, session FROM watcher_submission WHERE row = ?")?;
+        let mut records =
+            transaction.prepare_cached("SELECT key, session, at FROM watcher_submission WHERE row = ?")?;
         let mut rows = records.query([entry.id.get()])?;
-        let mut keys = Vec::new();
+        let (mut keys, mut latest) = (Vec::new(), entry.created_at);
         while let Some(row) = rows.next()? {
             keys.extend(row.get::<_, Option<Vec<u8>>>(0)?);
             sessions.extend(row.get::<_, Option<String>>(1)?);
+            latest = latest.max(row.get(2)?);
         }
-        doomed.push(Doomed { id: entry.id.get(), prompt: entry.prompt, keys });
+        doomed.push(Doomed { id: entry.id.get(), prompt: entry.prompt, latest, keys });
     }
     Ok(doomed)
 }

@@ -13,7 +13,11 @@ pub(crate) struct Guard {
 
 impl Guard {
     pub(crate) fn excludes(&self, submission: &Submission) -> bool {
-        submission.cwd.as_ref().is_some_and(|cwd| self.excluded.is_match(cwd))
+        submission.cwd.as_ref().is_some_and(|cwd| {
+            // Whoever writes `/secret/**` means `/secret` as well, which that pattern matches with a slash alone.
+            let cwd = cwd.trim_end_matches('/');
+            self.excluded.is_match(cwd) || self.excluded.is_match(format!("{cwd}/"))
+        })
     }
 
     /// The text to record, and the kinds of secrets that it lost.

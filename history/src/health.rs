@@ -65,7 +65,7 @@ pub(crate) fn repair(writer: &mut Writer) -> Result<Health> {
     let sqlite = |error| Error::sqlite(&path, error);
     let sql: String = database
         .conn
-        .query_row("SELECT sql FROM sqlite_master WHERE name = 'history_fts'", [], |row| row.get(0))
+        .query_row("SELECT sql FROM sqlite_master WHERE name = 'history_fts' COLLATE NOCASE", [], |row| row.get(0))
         .map_err(sqlite)?;
     index::build(database, &index::sql_like(&sql)).map_err(sqlite)?;
     check(database)

@@ -4,24 +4,30 @@
 use std::{
     io::BufRead,
     path::{Path, PathBuf},
+    time::Duration,
 };
 
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer, de};
 
 use crate::{
     bulk::Bulk,
+    copy,
     database::{Database, Mode},
     error::{Error, ErrorKind, Result},
-    fold::trim,
-    known::{Rows, Texts},
-    ledger::prompt_hash,
+    known::Known,
+    place,
     slice::Slice,
     submission::{Recorded, Submission},
+    value,
     writer::Writer,
 };
 
 /// So many prompts are handed to the writer at a time.
 pub(crate) const BATCH: usize = 2_000;
+/// More uses than anybody had, and few enough that sums of them stay numbers.
+const MOST_USES: i64 = u32::MAX as i64;
+/// So long we wait for a source that somebody else keeps locked.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where prompts are imported from.
 pub struct Import<'a>(Source<'a>);
@@ -72,78 +78,94 @@ pub struct Imported {
     pub refused: usize,
 }
 
+/// One line of JSON that is an object.
 #[derive(Deserialize)]
-#[serde(untagged)]
-enum Line {
-    Text(String),
-    Object {
-        prompt: String,
-        created_at: Option<i64>,
-        cwd: Option<String>,
-        #[serde(alias = "session_id")]
-        session: Option<String>,
-        use_count: Option<i64>,
-    },
+struct Object {
+    prompt: Text,
+    created_at: Option<i64>,
+    cwd: Option<Text>,
+    #[serde(alias = "session_id")]
+    session: Option<Text>,
+    use_count: Option<i64>,
 }
 
-impl Line {
-    fn incoming(self) -> Incoming {
-        match self {
-            Self::Text(prompt) => Incoming { submission: Submission::new(prompt), uses: 1 },
-            Self::Object { prompt, created_at, cwd, session, use_count } => Incoming {
-                submission: Submission { prompt, cwd, session, created_at, key: None, formerly: None, heard: false },
-                uses: use_count.unwrap_or(1).max(1),
-            },
+/// A text in which half a surrogate pair, which JSON can hold and UTF-8 can't, is U+FFFD.
+struct Text(String);
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Visitor;
+        impl de::Visitor<'_> for Visitor {
+            type Value = Text;
+
+            fn expecting(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                formatter.write_str("a text")
+            }
+
+            fn visit_bytes<E: de::Error>(self, mut bytes: &[u8]) -> Result<Text, E> {
+                let mut text = String::new();
+                // The crate writes such a half as UTF-8 would be, if it could: in three bytes.
+                while let Err(error) = std::str::from_utf8(bytes) {
+                    let (good, bad) = bytes.split_at(error.valid_up_to());
+                    text.push_str(&String::from_utf8_lossy(good));
+                    text.push('\u{fffd}');
+                    bytes = &bad[bad.len().min(3)..];
+                }
+                text.push_str(&String::from_utf8_lossy(bytes));
+                Ok(Text(text))
+            }
         }
+        deserializer.deserialize_bytes(Visitor)
     }
 }
 
+fn of_line(line: &str) -> serde_json::Result<Incoming> {
+    if !line.trim_start().starts_with('{') {
+        return serde_json::from_str(line).map(|Text(prompt)| of_text(prompt));
+    }
+    let object: Object = serde_json::from_str(line)?;
+    let text = |text: Option<Text>| text.map(|Text(text)| text);
+    Ok(Incoming {
+        submission: Submission {
+            cwd: text(object.cwd),
+            session: text(object.session),
+            created_at: object.created_at,
+            ..Submission::new(object.prompt.0)
+        },
+        uses: object.use_count.unwrap_or(1),
+    })
+}
+
+fn of_text(prompt: String) -> Incoming {
+    Incoming { submission: Submission::new(prompt), uses: 1 }
+}
+
 impl Import<'_> {
-    /// Hands the prompts over in batches, in the order of the source (a database's by time). A prompt without a time
-    /// that `known` holds is left out and counted.
-    pub(crate) fn read(
-        self,
-        known: &mut Texts,
-        now: i64,
-        mut take: impl FnMut(Vec<Incoming>, usize) -> Result<()>,
-    ) -> Result<()> {
+    /// Hands the prompts over in batches, in the order of the source (a database's by time). What has to be copied to be
+    /// read is copied to a file beside `history` for as long as it takes.
+    pub(crate) fn read(self, history: &Path, mut take: impl FnMut(Vec<Incoming>) -> Result<()>) -> Result<()> {
         let mut batch = Vec::with_capacity(BATCH);
-        let mut skipped = 0;
-        let mut hand_over = |incoming: Option<Incoming>| -> Result<()> {
-            let last = incoming.is_none();
-            if let Some(mut incoming) = incoming {
-                if incoming.submission.created_at.is_none() {
-                    let prompt = trim(&incoming.submission.prompt);
-                    if !prompt.is_empty() && !known.insert(prompt_hash(prompt)) {
-                        skipped += 1;
-                        return Ok(());
-                    }
-                    incoming.submission.created_at = Some(now);
-                }
-                batch.push(incoming);
-            }
-            if batch.len() >= BATCH || last {
-                take(std::mem::take(&mut batch), std::mem::take(&mut skipped))?;
-            }
-            Ok(())
+        let mut hand_over = |mut incoming: Incoming| -> Result<()> {
+            incoming.uses = incoming.uses.clamp(1, MOST_USES);
+            batch.push(incoming);
+            if batch.len() >= BATCH { take(std::mem::take(&mut batch)) } else { Ok(()) }
         };
         match self.0 {
-            Source::Database(path) => read_database(&path, |incoming| hand_over(Some(incoming)))?,
-            Source::Lines(path, lines) => {
-                each_line(&path, lines, |_, line| hand_over(Some(Line::Text(line.to_owned()).incoming())))?;
-            }
+            Source::Database(path) => read_database(&path, history, &mut hand_over)?,
+            Source::Lines(path, lines) => each_line(&path, lines, |_, line| hand_over(of_text(line.to_owned())))?,
             Source::JsonLines(path, lines) => each_line(&path, lines, |number, line| {
+                let line = if number == 1 { line.trim_start_matches('\u{feff}') } else { line };
                 if line.trim().is_empty() {
                     return Ok(());
                 }
-                let line: Line = serde_json::from_str(line).map_err(|error| {
+                let incoming = of_line(line).map_err(|error| {
                     let message = format!("this is neither a text nor an object with a `prompt`: {error}");
                     Error::at_line(&path, number, message)
                 })?;
-                hand_over(Some(line.incoming()))
+                hand_over(incoming)
             })?,
         }
-        hand_over(None)
+        if batch.is_empty() { Ok(()) } else { take(batch) }
     }
 }
 
@@ -161,9 +183,16 @@ fn each_line(path: &Path, mut lines: impl BufRead, mut each: impl FnMut(u64, &st
     Ok(())
 }
 
-fn read_database(path: &Path, mut each: impl FnMut(Incoming) -> Result<()>) -> Result<()> {
-    let mut database = Database::open(path, Mode::Read, std::time::Duration::from_secs(5))?;
+fn read_database(path: &Path, history: &Path, each: &mut dyn FnMut(Incoming) -> Result<()>) -> Result<()> {
+    let path = &place::real(path)?;
     let sqlite = |error| Error::sqlite(path, error);
+    let mut database = Database::open(path, Mode::Read, PATIENCE)?;
+    let journal: String = database.conn.pragma_query_value(None, "journal_mode", |row| row.get(0)).map_err(sqlite)?;
+    // Without a write-ahead log its owner, or this very store, could not write for as long as it is read.
+    let copied = if journal == "wal" { None } else { Some(copy::copy(&database.conn, history)?) };
+    if let Some(copied) = &copied {
+        database = Database::open(copied, Mode::Read, PATIENCE)?;
+    }
     let (transaction, shape) = database.snapshot().map_err(sqlite)?;
     if !shape.is_readable() {
         return Err(Error::new(ErrorKind::UnknownSchema, path, "it has no `history` table with `id` and `prompt`"));
@@ -178,39 +207,43 @@ fn read_database(path: &Path, mut each: impl FnMut(Incoming) -> Result<()>) -> R
     let mut statement = transaction.prepare(&sql).map_err(sqlite)?;
     let mut rows = statement.query([]).map_err(sqlite)?;
     while let Some(row) = rows.next().map_err(sqlite)? {
-        let Ok(Some(prompt)) = row.get_ref(0).map_err(sqlite)?.as_bytes_or_null() else { continue };
-        let submission = Submission {
-            prompt: String::from_utf8_lossy(prompt).into_owned(),
-            created_at: Some(row.get(1).unwrap_or(0)),
-            cwd: row.get(2).ok().flatten(),
-            session: row.get(3).ok().flatten(),
-            key: None,
-            formerly: None,
-            heard: false,
+        let value = || -> rusqlite::Result<Incoming> {
+            Ok(Incoming {
+                submission: Submission {
+                    created_at: Some(value::number(row, 1)?),
+                    cwd: value::optional_text(row, 2)?,
+                    session: value::optional_text(row, 3)?,
+                    ..Submission::new(value::text(row, 0)?)
+                },
+                uses: value::number(row, 4)?,
+            })
         };
-        each(Incoming { submission, uses: row.get(4).unwrap_or(1) })?;
+        each(value().map_err(sqlite)?)?;
     }
     Ok(())
 }
 
 /// Records a batch in as many slices as it takes; how many were added, and how many were there.
-pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], rows: &mut Rows) -> Result<(usize, usize)> {
-    let (mut added, mut known) = (0, 0);
+pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], known: &mut Known) -> Result<(usize, usize)> {
+    let (mut added, mut there) = (0, 0);
     let mut waiting = batch.iter();
     while waiting.len() > 0 {
         let began = Slice::begin();
+        writer.make_ready(writer.now())?;
+        known.renew(&mut writer.database).map_err(|error| writer.database.error(error))?;
         writer.write(|ledger, slice| {
+            if !known.catch_up(ledger.conn(), ledger.shape().version)? {
+                // Its owner was faster: once more from what is there now.
+                return Ok(());
+            }
             let bulk = Bulk::begin(*ledger, waiting.len())?;
             let ledger = bulk.ledger();
-            if !ledger.shape().is_counted() {
-                rows.catch_up(ledger.conn())?;
-            }
             let (mut first, mut last) = (i64::MAX, i64::MIN);
             for incoming in waiting.by_ref() {
-                let outcome = ledger.import(&incoming.submission, incoming.uses, rows)?;
+                let outcome = ledger.import(&incoming.submission, incoming.uses, known)?;
                 match outcome.recorded() {
                     Recorded::Inserted | Recorded::Bumped => added += 1,
-                    Recorded::Known => known += 1,
+                    Recorded::Known => there += 1,
                     _ => {}
                 }
                 if let (Recorded::Inserted, Some(row)) = (outcome.recorded(), outcome.row()) {
@@ -228,5 +261,5 @@ pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], rows: &mut R
         })?;
         writer.database.rest(&began);
     }
-    Ok((added, known))
+    Ok((added, there))
 }

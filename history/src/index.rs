@@ -5,7 +5,7 @@ use rusqlite::{Connection, config::DbConfig, types::ToSqlOutput};
 use crate::{
     database::Database,
     meta,
-    schema::{self, Fts, has_table},
+    schema::{self, Fts, Shape, has_table},
     slice::Slice,
 };
 
@@ -18,7 +18,11 @@ const ROWS_AT_ONCE: usize = 500;
 
 /// The statement that makes an index of the same form as this one, under construction.
 pub(crate) fn sql_like(sql: &str) -> String {
-    sql.replacen("history_fts", UNDER_CONSTRUCTION, 1)
+    // The name comes first in what SQLite keeps of the statement; ASCII letters are as long in lower case.
+    match sql.to_ascii_lowercase().find("history_fts") {
+        Some(at) => format!("{}{UNDER_CONSTRUCTION}{}", &sql[..at], &sql[at + "history_fts".len()..]),
+        None => sql.to_owned(),
+    }
 }
 
 /// The statement that makes the index of a database that has none.
@@ -36,13 +40,17 @@ pub(crate) fn build(database: &mut Database, sql: &str) -> rusqlite::Result<()> 
         while !build_in_slices(database, sql)? {
             set_aside(database)?;
         }
-        clear_away(database)
+        clear_away(database).map(drop)
     })
 }
 
-/// Takes away an index that was replaced and is still there.
-pub(crate) fn clear_away(database: &mut Database) -> rusqlite::Result<()> {
-    if has_table(&database.conn, REPLACED)? { discard(database, REPLACED) } else { Ok(()) }
+/// Takes away an index that was replaced and is still there; says whether there was one.
+pub(crate) fn clear_away(database: &mut Database) -> rusqlite::Result<bool> {
+    let is_there = has_table(&database.conn, REPLACED)?;
+    if is_there {
+        discard(database, REPLACED)?;
+    }
+    Ok(is_there)
 }
 
 /// Takes away an unfinished index: whoever is building it begins anew.
@@ -51,15 +59,15 @@ fn set_aside(database: &mut Database) -> rusqlite::Result<()> {
     {
         let (transaction, _) = database.begin()?;
         if has_table(&transaction, UNDER_CONSTRUCTION)? && !has_table(&transaction, REPLACED)? {
-            rename(&transaction, UNDER_CONSTRUCTION, REPLACED)?;
+            meta::keep_fit(&transaction, || rename(&transaction, UNDER_CONSTRUCTION, REPLACED))?;
             meta::remove(&transaction, meta::INDEXED)?;
         }
         transaction.commit()?;
     }
-    clear_away(database)
+    clear_away(database).map(drop)
 }
 
-/// False when rows went away meanwhile whose words the new index has.
+/// False when rows went away, or got other numbers, whose words the new index has.
 fn build_in_slices(database: &mut Database, sql: &str) -> rusqlite::Result<bool> {
     let replaces = database.shape()?.fts;
     loop {
@@ -67,6 +75,9 @@ fn build_in_slices(database: &mut Database, sql: &str) -> rusqlite::Result<bool>
         {
             let (transaction, shape) = database.begin()?;
             slice = Slice::begin();
+            if begun_for_another(&transaction, &shape)? {
+                return Ok(false);
+            }
             if shape.fts != replaces || !shape.is_known() {
                 // Another process was faster, or its owner has changed the database.
                 drop(transaction);
@@ -78,13 +89,13 @@ fn build_in_slices(database: &mut Database, sql: &str) -> rusqlite::Result<bool>
                 if !has_as_many_rows(&transaction)? {
                     return Ok(false);
                 }
-                if replaces != Fts::Missing {
-                    rename(&transaction, "history_fts", REPLACED)?;
-                }
-                rename(&transaction, UNDER_CONSTRUCTION, "history_fts")?;
-                if !shape.triggers.insert {
-                    schema::create_insert_trigger(&transaction)?;
-                }
+                meta::keep_fit(&transaction, || {
+                    if replaces != Fts::Missing {
+                        rename(&transaction, "history_fts", REPLACED)?;
+                    }
+                    rename(&transaction, UNDER_CONSTRUCTION, "history_fts")?;
+                    if shape.triggers.insert { Ok(()) } else { schema::create_insert_trigger(&transaction) }
+                })?;
                 meta::remove(&transaction, meta::INDEXED)?;
                 transaction.commit()?;
                 return Ok(true);
@@ -93,6 +104,11 @@ fn build_in_slices(database: &mut Database, sql: &str) -> rusqlite::Result<bool>
         }
         database.rest(&slice);
     }
+}
+
+/// Whether somebody has changed the schema since the unfinished index was worked on: its rows may be others now.
+fn begun_for_another(conn: &Connection, shape: &Shape) -> rusqlite::Result<bool> {
+    Ok(has_table(conn, UNDER_CONSTRUCTION)? && meta::get(conn, meta::INDEXED_FOR)? != Some(shape.version))
 }
 
 fn has_as_many_rows(conn: &Connection) -> rusqlite::Result<bool> {
@@ -105,7 +121,8 @@ fn build_slice(conn: &Connection, sql: &str, slice: &Slice) -> rusqlite::Result<
     let begun = has_table(conn, UNDER_CONSTRUCTION)?;
     let mut indexed: i64 = if begun { meta::get(conn, meta::INDEXED)? } else { None }.unwrap_or(i64::MIN);
     if !begun {
-        conn.execute_batch(sql)?;
+        meta::keep_fit(conn, || conn.execute_batch(sql))?;
+        meta::set(conn, meta::INDEXED_FOR, schema::version(conn)?)?;
     }
     let mut select = conn.prepare_cached("SELECT id, prompt FROM history WHERE id > ? ORDER BY id")?;
     let mut insert = conn.prepare("INSERT INTO watcher_fts(rowid, prompt) VALUES (?, ?)")?;
@@ -125,10 +142,14 @@ fn build_slice(conn: &Connection, sql: &str, slice: &Slice) -> rusqlite::Result<
 /// waiting.
 pub(crate) fn discard(database: &mut Database, name: &str) -> rusqlite::Result<()> {
     let quoted = name.replace('"', "\"\"");
-    let statements = ["data", "docsize"].map(|part| {
-        let table = format!("\"{quoted}_{part}\"");
-        format!("DELETE FROM {table} WHERE id IN (SELECT id FROM {table} LIMIT {ROWS_AT_ONCE})")
-    });
+    // Virtual tables of callers may be of another kind.
+    let mut statements = Vec::new();
+    for part in ["data", "docsize"] {
+        if has_table(&database.conn, &format!("{name}_{part}"))? {
+            let table = format!("\"{quoted}_{part}\"");
+            statements.push(format!("DELETE FROM {table} WHERE id IN (SELECT id FROM {table} LIMIT {ROWS_AT_ONCE})"));
+        }
+    }
     loop {
         let slice;
         {
@@ -146,7 +167,7 @@ pub(crate) fn discard(database: &mut Database, name: &str) -> rusqlite::Result<(
                 }
             }
             if !left {
-                transaction.execute_batch(&format!("DROP TABLE \"{quoted}\""))?;
+                meta::keep_fit(&transaction, || transaction.execute_batch(&format!("DROP TABLE \"{quoted}\"")))?;
                 return transaction.commit();
             }
             transaction.commit()?;

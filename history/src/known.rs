@@ -1,75 +1,95 @@
 //! What a history holds already, for an import. Asking the database for each prompt would mean looking at every row of the
 //! same second, and a file of lines without times makes all its rows in one second.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use rusqlite::Connection;
 use sha2::{Digest as _, Sha256};
 
-use crate::{
-    ledger::prompt_hash,
-    schema::{Form, Shape},
-};
+use crate::{database::Database, ledger::prompt_hash, schema::Form, value};
 
-/// The texts that there are, as hashes, wherever and whenever they were submitted.
-pub(crate) type Texts = HashSet<i64>;
+/// So many rows are read at a time: beside a rollback journal, reading keeps others from writing.
+const ROWS_AT_ONCE: usize = 5_000;
 
-/// The rows that there are: which time, text and directory stand in which.
+/// The rows that there are. Where prompts are unique the database itself knows them best, and this stays empty.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
-    rows: HashMap<u128, i64>,
+pub(crate) struct Known {
+    /// By text, wherever and whenever it was submitted.
+    texts: HashMap<i64, i64>,
+    /// By time, text and directory.
+    rows: HashMap<u128, Same>,
     /// The rows up to this one are known.
-    up_to: i64,
+    up_to: Option<i64>,
+    /// The version of the schema in which they were read.
+    version: Option<i64>,
 }
 
-/// Reads both, outside the write lock. Where prompts are unique the database itself knows its rows best.
-pub(crate) fn read(conn: &Connection, shape: &Shape) -> rusqlite::Result<(Texts, Rows)> {
-    let (mut texts, mut rows) = (Texts::new(), Rows::default());
-    if shape.form == Form::Plain {
-        rows.walk(conn, |prompt| {
-            texts.insert(prompt_hash(prompt));
-        })?;
-    } else if shape.is_readable() {
-        let mut statement = conn.prepare("SELECT CAST(prompt AS TEXT) FROM history")?;
-        let mut found = statement.query([])?;
-        while let Some(row) = found.next()? {
-            texts.insert(prompt_hash(row.get_ref(0)?.as_str().unwrap_or_default()));
-        }
-    }
-    Ok((texts, rows))
+/// Rows of the same time, text and directory.
+#[derive(Debug)]
+struct Same {
+    row: i64,
+    /// How many of them no submission of this import has been found to be.
+    left: usize,
 }
 
-impl Rows {
-    /// Takes in what anybody has written since; inside the write transaction, so that nothing is missed.
-    pub(crate) fn catch_up(&mut self, conn: &Connection) -> rusqlite::Result<()> {
-        self.walk(conn, |_| ())
-    }
-
-    /// The row of this submission.
-    pub(crate) fn find(&self, prompt: &str, at: i64, cwd: Option<&str>) -> Option<i64> {
-        self.rows.get(&fingerprint(prompt, at, cwd)).copied()
-    }
-
-    /// A row that was written just now, the highest.
-    pub(crate) fn note(&mut self, row: i64, prompt: &str, at: i64, cwd: Option<&str>) {
-        self.rows.entry(fingerprint(prompt, at, cwd)).or_insert(row);
-        self.up_to = self.up_to.max(row);
-    }
-
-    fn walk(&mut self, conn: &Connection, mut each: impl FnMut(&str)) -> rusqlite::Result<()> {
-        let mut statement = conn.prepare_cached(
-            "SELECT id, CAST(prompt AS TEXT), created_at, CAST(cwd AS TEXT) FROM history WHERE id > ? ORDER BY id",
-        )?;
-        let mut found = statement.query([self.up_to])?;
-        while let Some(row) = found.next()? {
-            let prompt = row.get_ref(1)?.as_str().unwrap_or_default();
-            each(prompt);
-            // A time that is no number is none that an import could bring.
-            if let Ok(at) = row.get(2) {
-                self.note(row.get(0)?, prompt, at, row.get_ref(3)?.as_str_or_null().unwrap_or_default());
+impl Known {
+    /// Reads what was not read yet, or everything anew when the owner may have built its table anew. Outside the write
+    /// lock, as far as it goes there.
+    pub(crate) fn renew(&mut self, database: &mut Database) -> rusqlite::Result<()> {
+        loop {
+            let (snapshot, shape) = database.snapshot()?;
+            if self.version != Some(shape.version) {
+                *self = Self { version: Some(shape.version), ..Self::default() };
+            }
+            if shape.form != Form::Plain || self.walk(&snapshot, ROWS_AT_ONCE)? < ROWS_AT_ONCE {
+                return Ok(());
             }
         }
-        Ok(())
+    }
+
+    /// Takes in what anybody has written since, inside the write transaction, so that nothing is missed. False when this
+    /// is not the schema that it knows.
+    pub(crate) fn catch_up(&mut self, conn: &Connection, version: i64) -> rusqlite::Result<bool> {
+        let fits = self.version == Some(version);
+        if fits {
+            self.walk(conn, usize::MAX)?;
+        }
+        Ok(fits)
+    }
+
+    /// Any row of this text.
+    pub(crate) fn find_text(&self, prompt: &str) -> Option<i64> {
+        self.texts.get(&prompt_hash(prompt)).copied()
+    }
+
+    /// A row that is this submission and that no earlier one of this import is: two of the same second are two.
+    pub(crate) fn take(&mut self, prompt: &str, at: i64, cwd: Option<&str>) -> Option<i64> {
+        let same = self.rows.get_mut(&fingerprint(prompt, at, cwd)).filter(|same| same.left > 0)?;
+        same.left -= 1;
+        Some(same.row)
+    }
+
+    /// A row that was written just now for a submission of this import, the highest.
+    pub(crate) fn note(&mut self, row: i64, prompt: &str, at: i64, cwd: Option<&str>) {
+        self.add(row, prompt, at, cwd, 0);
+    }
+
+    fn add(&mut self, row: i64, prompt: &str, at: i64, cwd: Option<&str>, left: usize) {
+        self.texts.entry(prompt_hash(prompt)).or_insert(row);
+        self.rows.entry(fingerprint(prompt, at, cwd)).or_insert(Same { row, left: 0 }).left += left;
+        self.up_to = self.up_to.max(Some(row));
+    }
+
+    fn walk(&mut self, conn: &Connection, at_most: usize) -> rusqlite::Result<usize> {
+        let mut statement =
+            conn.prepare_cached("SELECT id, prompt, created_at, cwd FROM history WHERE id > ? ORDER BY id")?;
+        let mut found = statement.query([self.up_to.unwrap_or(i64::MIN)])?;
+        for count in 0..at_most {
+            let Some(row) = found.next()? else { return Ok(count) };
+            let (prompt, cwd) = (value::text(row, 1)?, value::optional_text(row, 3)?);
+            self.add(row.get(0)?, &prompt, value::number(row, 2)?, cwd.as_deref(), 1);
+        }
+        Ok(at_most)
     }
 }
 
@@ -92,12 +112,16 @@ mod tests {
             Arc,
             atomic::{AtomicU64, Ordering},
         },
+        time::Duration,
     };
 
     use globset::GlobSet;
 
     use super::*;
-    use crate::{guard::Guard, ledger::Ledger, place, submission::Submission, tombstone::Tombstones};
+    use crate::{
+        database::Mode, guard::Guard, ledger::Ledger, place, schema::Shape, submission::Submission,
+        tombstone::Tombstones,
+    };
 
     /// Lines without times are all of one second; each of them must not cost a look at all of them.
     #[test]
@@ -117,12 +141,12 @@ mod tests {
         let guard =
             Guard { redaction: None, excluded: GlobSet::empty(), tombstones: Tombstones::of(Path::new("nowhere")) };
         let ledger = Ledger::new(&conn, &shape, &guard, 0);
-        let mut rows = Rows::default();
+        let mut known = Known { version: Some(shape.version), ..Known::default() };
         let mut import = |numbers: std::ops::Range<usize>| {
             let before = steps.load(Ordering::Relaxed);
             conn.execute_batch("BEGIN").unwrap();
             for number in numbers {
-                ledger.import(&Submission::new(format!("line {number}")).at(7), 1, &mut rows).unwrap();
+                ledger.import(&Submission::new(format!("line {number}")).at(7), 1, &mut known).unwrap();
             }
             conn.execute_batch("COMMIT").unwrap();
             steps.load(Ordering::Relaxed) - before
@@ -135,20 +159,28 @@ mod tests {
     }
 
     #[test]
-    fn rows_of_others_are_taken_in_and_tell_a_missing_directory_from_an_empty_one() {
+    fn rows_of_others_are_taken_in_and_each_is_taken_once() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("history.db");
         place::create_if_missing(&path).unwrap();
-        let conn = Connection::open(&path).unwrap();
-        let (texts, mut rows) = read(&conn, &Shape::read(&conn).unwrap()).unwrap();
-        assert!(texts.is_empty());
-        conn.execute_batch("INSERT INTO history(prompt, created_at, cwd) VALUES ('a', 1, NULL), ('a', 1, '/p')")
+        let mut database = Database::open(&path, Mode::Write, Duration::ZERO).unwrap();
+        let mut known = Known::default();
+        known.renew(&mut database).unwrap();
+        assert_eq!(known.find_text("a"), None);
+        database
+            .conn
+            .execute_batch(
+                "INSERT INTO history(prompt, created_at, cwd) VALUES ('a', 1, NULL), ('a', 1, '/p'), ('a', 1, NULL)",
+            )
             .unwrap();
-        rows.catch_up(&conn).unwrap();
-        assert_eq!((rows.find("a", 1, None), rows.find("a", 1, Some("/p"))), (Some(1), Some(2)));
+        let version = database.shape().unwrap().version;
+        assert!(known.catch_up(&database.conn, version).unwrap());
+        assert_eq!((known.find_text("a"), known.take("a", 1, Some("/p"))), (Some(1), Some(2)));
         assert_eq!(
-            (rows.find("a", 1, Some("")), rows.find("a", 2, None), rows.find("/pa", 1, None)),
+            (known.take("a", 1, Some("")), known.take("a", 2, None), known.take("/pa", 1, None)),
             (None, None, None)
         );
+        assert_eq!([(); 3].map(|()| known.take("a", 1, None)), [Some(1), Some(1), None]);
+        assert!(!known.catch_up(&database.conn, version + 1).unwrap());
     }
 }

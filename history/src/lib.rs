@@ -73,10 +73,15 @@ mod scope;
 mod search;
 mod selection;
 mod slice;
+mod sql;
 mod stats;
 mod storage;
 mod submission;
 mod tombstone;
+mod triggers;
+mod turn;
+mod value;
+mod words;
 mod writer;
 
 pub use detach::Detached;

@@ -97,7 +97,8 @@ impl OpenOptions {
         self
     }
 
-    /// Never records what is submitted in a directory that one of these patterns matches (`/home/u/secret/**`).
+    /// Never records what is submitted in a directory that one of these patterns matches: `/home/u/secret/**` is that
+    /// directory and all below it. A `*` stands for slashes too.
     ///
     /// # Errors
     /// [`ErrorKind::Invalid`] for a pattern that is none.

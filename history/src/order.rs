@@ -17,7 +17,7 @@ const IN_PASSING: usize = 2_000;
 
 /// The row id above which row order is time order, as a reader may believe it now.
 pub(crate) fn ordered_above(conn: &Connection, shape: &Shape) -> rusqlite::Result<i64> {
-    if !shape.own || shape.form != Form::Plain {
+    if !shape.own || shape.form != Form::Plain || meta::get(conn, meta::FITS)? != Some(shape.version) {
         return Ok(i64::MAX);
     }
     let (Some(seen), Some(latest), Some(disorder)) =

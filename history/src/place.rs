@@ -1,18 +1,35 @@
 //! Where a new database file comes from: private from its first byte, complete when it appears, and never made by
 //! opening an existing one (closing a plain file handle would drop the locks of SQLite's connections in this process).
 
-use std::{fs, io, os::unix::fs::DirBuilderExt as _, path::Path};
+use std::{
+    fs, io,
+    os::unix::fs::DirBuilderExt as _,
+    path::{Path, PathBuf},
+};
 
 use rusqlite::Connection;
 use tempfile::TempPath;
 
 use crate::{
     copy,
-    error::{Error, Result},
-    ledger::prompt_hash,
-    meta,
-    schema::{self, Shape},
+    error::{Error, ErrorKind, Result},
+    meta, schema,
 };
+
+/// The one name of a database, whatever link or relative path leads to it: what lies beside it (SQLite's own files, the
+/// list of deleted prompts, copies) is found again by another store, and after a change of the working directory.
+///
+/// # Errors
+/// What is there and is no file: SQLite would wait for ever for somebody to write into a pipe.
+pub(crate) fn real(path: &Path) -> Result<PathBuf> {
+    let failed = |error| Error::io(path, "it can't be reached", error);
+    match fs::metadata(path) {
+        Ok(found) if found.is_file() => fs::canonicalize(path).map_err(failed),
+        Ok(_) => Err(Error::new(ErrorKind::Io, path, "this is no file; name the database itself")),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => std::path::absolute(path).map_err(failed),
+        Err(error) => Err(failed(error)),
+    }
+}
 
 /// Makes a database of ours at `path` unless something is there already.
 ///
@@ -61,7 +78,7 @@ pub(crate) fn build(path: &Path, fill_rows: impl FnOnce(&Connection) -> Result<(
 pub(crate) fn fill(conn: &Connection) -> rusqlite::Result<()> {
     schema::create(conn)?;
     meta::set(conn, meta::CREATED_BY_US, 1)?;
-    meta::set(conn, meta::HISTORY_SQL, prompt_hash(&Shape::read(conn)?.history_sql))
+    meta::set(conn, meta::FITS, schema::version(conn)?)
 }
 
 /// Chooses the journal of a database that we create: the write-ahead log, except where shared memory between processes

@@ -3,41 +3,51 @@
 
 use std::collections::HashMap;
 
+use rusqlite::Connection;
+
 use crate::{
     copy,
     database::Database,
     error::{Error, Result},
     index,
-    ledger::prompt_hash,
+    ledger::{NO_ROW, prompt_hash},
     meta, order, place,
     schema::{self, Form, Fts, Shape},
     slice::Slice,
     storage::Notice,
+    value,
 };
 
-/// Makes the database ready for a write. Takes the write lock only in slices.
-pub(crate) fn prepare(database: &mut Database, now: i64) -> Result<Vec<Notice>> {
+/// Makes the database ready for a write. Takes the write lock only in slices. Returns the form that it is ready in.
+pub(crate) fn prepare(database: &mut Database, now: i64) -> Result<(Shape, Vec<Notice>)> {
     let mut notices = Vec::new();
-    let shape = database.shape().map_err(|error| database.error(error))?;
-    match shape.form {
-        Form::Unknown { .. } | Form::Alien => return Ok(notices),
-        Form::Empty => fill_empty(database)?,
-        Form::Plain | Form::Counted if !shape.own => notices.extend(first_contact(database, now)?),
-        Form::Plain | Form::Counted => {}
+    let path = database.path.clone();
+    let sqlite = |error| Error::sqlite(&path, error);
+    loop {
+        let (shape, fits) = look(database).map_err(sqlite)?;
+        match shape.form {
+            Form::Unknown { .. } | Form::Alien => return Ok((shape, notices)),
+            Form::Empty => fill_empty(database)?,
+            Form::Plain | Form::Counted if !shape.own => notices.extend(first_contact(database, now)?),
+            // Records first: an index that is in place too early would only be slow.
+            Form::Plain | Form::Counted if !fits => relink(database).map_err(sqlite)?,
+            Form::Plain | Form::Counted if shape.fts == Fts::Missing => {
+                index::build(database, &index::sql_of_ours()).map_err(sqlite)?;
+            }
+            Form::Plain | Form::Counted => {
+                if !index::clear_away(database).map_err(sqlite)? {
+                    return Ok((shape, notices));
+                }
+            }
+        }
     }
-    let shape = database.shape().map_err(|error| database.error(error))?;
-    if shape.fts == Fts::Missing && shape.is_known() {
-        index::build(database, &index::sql_of_ours()).map_err(|error| database.error(error))?;
-    } else if shape.own {
-        index::clear_away(database).map_err(|error| database.error(error))?;
-    }
-    let shape = database.shape().map_err(|error| database.error(error))?;
-    if meta::get(&database.conn, meta::HISTORY_SQL).map_err(|error| database.error(error))?
-        != Some(prompt_hash(&shape.history_sql))
-    {
-        relink(database, &shape).map_err(|error| database.error(error))?;
-    }
-    Ok(notices)
+}
+
+/// The form, and whether our records fit the rows; not when anybody has changed the schema, and with it maybe the rows.
+fn look(database: &mut Database) -> rusqlite::Result<(Shape, bool)> {
+    let (snapshot, shape) = database.snapshot()?;
+    let fits = shape.own && meta::get(&snapshot, meta::FITS)? == Some(shape.version);
+    Ok((shape, fits))
 }
 
 /// An empty file, made by somebody who has not got further: ours to fill.
@@ -66,12 +76,18 @@ fn first_contact(database: &mut Database, now: i64) -> Result<Option<Notice>> {
         tracing::info!(copy = %name.display(), "first contact with this history: a copy was made");
         notice = Some(Notice::Copied(name));
     }
-    let walked = order::walk_all(&database.conn).map_err(sqlite)?;
+    let (walked, version) = {
+        let (transaction, shape) = database.snapshot().map_err(sqlite)?;
+        (order::walk_all(&transaction).map_err(sqlite)?, shape.version)
+    };
     let (transaction, shape) = database.begin().map_err(sqlite)?;
     if shape.is_known() && !shape.own {
         let make = || -> rusqlite::Result<()> {
             schema::create_own(&transaction)?;
-            meta::set(&transaction, meta::HISTORY_SQL, prompt_hash(&shape.history_sql))?;
+            if shape.version != version {
+                return Ok(());
+            }
+            meta::set(&transaction, meta::FITS, schema::version(&transaction)?)?;
             walked.map_or(Ok(()), |walked| order::store(&transaction, walked))
         };
         make().map_err(sqlite)?;
@@ -82,46 +98,22 @@ fn first_contact(database: &mut Database, now: i64) -> Result<Option<Notice>> {
 
 /// After the owner has built its table anew, rows may have other numbers: each record is led to the row that has its
 /// prompt, the nearest in time; to none when there is none.
-fn relink(database: &mut Database, shape: &Shape) -> rusqlite::Result<()> {
-    let mut by_hash: HashMap<i64, Vec<(i64, i64)>> = HashMap::new();
-    let mut records = Vec::new();
-    {
-        let conn = &database.conn;
-        let mut statement = conn.prepare("SELECT id, row, prompt_hash, at FROM watcher_submission")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            let record: (i64, i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
-            by_hash.entry(record.2).or_default();
-            records.push(record);
-        }
-        let mut statement = conn.prepare("SELECT id, CAST(prompt AS TEXT), created_at FROM history")?;
-        let mut rows = statement.query([])?;
-        while let Some(row) = rows.next()? {
-            if let Some(candidates) = by_hash.get_mut(&prompt_hash(row.get_ref(1)?.as_str().unwrap_or_default())) {
-                candidates.push((row.get(0)?, row.get(2).unwrap_or(0)));
-            }
-        }
-    }
-    let moved: Vec<(i64, i64)> = records
-        .into_iter()
-        .filter_map(|(id, row, hash, at)| {
-            let candidates = &by_hash[&hash];
-            if candidates.iter().any(|(candidate, _)| *candidate == row) {
-                return None;
-            }
-            let nearest = candidates.iter().min_by_key(|(_, created_at)| created_at.abs_diff(at));
-            Some((id, nearest.map_or(0, |(row, _)| *row)))
-        })
-        .filter(|(_, row)| *row != 0)
-        .collect();
-    let walked = order::walk_all(&database.conn)?;
+fn relink(database: &mut Database) -> rusqlite::Result<()> {
+    let (version, moved, walked) = {
+        let (snapshot, shape) = database.snapshot()?;
+        (shape.version, moved(&snapshot)?, order::walk_all(&snapshot)?)
+    };
     let renumbered = !moved.is_empty();
     let mut moved = moved.into_iter().peekable();
     loop {
         let slice;
         {
-            let (transaction, now) = database.begin()?;
+            let (transaction, shape) = database.begin()?;
             slice = Slice::begin();
+            if shape.version != version {
+                // It has been built anew once more: what was found out about it is void.
+                return Ok(());
+            }
             let mut update = transaction.prepare_cached("UPDATE watcher_submission SET row = ?2 WHERE id = ?1")?;
             while !slice.is_over()
                 && let Some(record) = moved.next()
@@ -136,13 +128,43 @@ fn relink(database: &mut Database, shape: &Shape) -> rusqlite::Result<()> {
                 if let Some(walked) = walked {
                     order::store(&transaction, walked)?;
                 }
-                if now.history_sql == shape.history_sql {
-                    meta::set(&transaction, meta::HISTORY_SQL, prompt_hash(&shape.history_sql))?;
-                }
+                meta::set(&transaction, meta::FITS, version)?;
                 return transaction.commit();
             }
             transaction.commit()?;
         }
         database.rest(&slice);
     }
+}
+
+/// The records that point at a row with another prompt, with the rows that they belong to.
+fn moved(conn: &Connection) -> rusqlite::Result<Vec<(i64, i64)>> {
+    let mut by_hash: HashMap<i64, Vec<(i64, i64)>> = HashMap::new();
+    let mut records = Vec::new();
+    let mut statement = conn.prepare("SELECT id, row, prompt_hash, at FROM watcher_submission")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        let record: (i64, i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?);
+        by_hash.entry(record.2).or_default();
+        records.push(record);
+    }
+    if records.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut statement = conn.prepare("SELECT id, prompt, created_at FROM history")?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        if let Some(candidates) = by_hash.get_mut(&prompt_hash(&value::text(row, 1)?)) {
+            candidates.push((row.get(0)?, value::number(row, 2)?));
+        }
+    }
+    let moved = records.into_iter().filter_map(|(id, row, hash, at)| {
+        let candidates = &by_hash[&hash];
+        if candidates.iter().any(|(candidate, _)| *candidate == row) {
+            return None;
+        }
+        let nearest = candidates.iter().min_by_key(|(_, created_at)| created_at.abs_diff(at));
+        Some((id, nearest.map_or(NO_ROW, |(row, _)| *row))).filter(|(_, to)| *to != row)
+    });
+    Ok(moved.collect())
 }

@@ -81,7 +81,7 @@ impl OpenOptions {
         path: impl AsRef<Path>,
         supply: impl FnOnce(&mut dyn FnMut(Submission) -> Result<()>) -> Result<()>,
     ) -> Result<Option<Rebuilt>> {
-        let path = path.as_ref();
+        let path = &place::real(path.as_ref())?;
         if fs::symlink_metadata(path).is_err() || !is_corrupt(path, self.patience)? {
             return Ok(None);
         }

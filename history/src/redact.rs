@@ -27,7 +27,7 @@ const KNOWN: &[(&str, &str)] = &[
     ("url-password", r"\b[a-z][a-z0-9+.\-]*://[^\s/:@]+:(?P<secret>[^\s/@]+)@"),
     (
         "password",
-        r#"(?i)\b[\w\-]*(?:password|passwd|pwd|secret|api[_\-]?key|access[_\-]?token|auth[_\-]?token)["']?\s*[=:]\s*(?P<secret>"[^"\n]+"|'[^'\n]+'|[^\s"',;\[]\S*)"#,
+        r#"(?i)\b[\w\-]*(?:password|passwd|pwd|secret|api[_\-]?key|access[_\-]?token|auth[_\-]?token)(?:\\*["'])?\s*[=:]\s*(?P<secret>\\+"[^"\n]+"|"(?:[^"\\\n]|\\.)+"|'(?:[^'\\\n]|\\.)+'|[^\s"',;\[\\]\S*)"#,
     ),
 ];
 
@@ -109,6 +109,9 @@ impl Redaction {
             let mut kept = 0;
             for found in rule.pattern.captures_iter(&redacted) {
                 let Some(secret) = found.name("secret").or_else(|| found.get(0)) else { continue };
+                if secret.is_empty() || is_replaced(secret.as_str()) {
+                    continue;
+                }
                 result.push_str(&redacted[kept..secret.start()]);
                 for part in ["[redacted:", &rule.kind, "]"] {
                     result.push_str(part);
@@ -123,6 +126,11 @@ impl Redaction {
         }
         (!kinds.is_empty()).then_some((redacted, kinds))
     }
+}
+
+/// Whether this is what a secret was replaced by before.
+fn is_replaced(text: &str) -> bool {
+    text.strip_prefix("[redacted:").and_then(|rest| rest.strip_suffix(']')).is_some_and(|kind| !kind.contains(']'))
 }
 
 #[cfg(test)]

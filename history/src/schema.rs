@@ -2,6 +2,11 @@
 
 use rusqlite::{Connection, OptionalExtension as _};
 
+use crate::{
+    triggers::Triggers,
+    words::{has_short_prefixes, is_word_index},
+};
+
 /// Every table and index of ours in a database begins with this; [`detach`](crate::HistoryStorage::detach) removes what
 /// does, the tables that callers of [`apply`](crate::HistoryStorage::apply) made included.
 pub const TABLE_PREFIX: &str = "watcher_";
@@ -19,9 +24,6 @@ CREATE INDEX idx_history_created_at ON history(created_at DESC);
 
 const FTS: &str = "USING fts5(prompt, content='history', content_rowid='id', prefix='1 2 3', \
                    tokenize='unicode61 remove_diacritics 2')";
-
-/// How an index of ours says which beginnings it keeps.
-const PREFIXES: &str = "prefix='1 2 3'";
 
 const INSERT_TRIGGER: &str = "
 CREATE TRIGGER history_ai AFTER INSERT ON history BEGIN
@@ -89,28 +91,6 @@ pub(crate) enum Fts {
     Other,
 }
 
-/// Which changes of `history` feed the index by themselves.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Triggers {
-    pub(crate) insert: bool,
-    pub(crate) delete: bool,
-    /// Whether all triggers of the tables that we write to are known, and do nothing else.
-    pub(crate) only_feed_index: bool,
-}
-
-/// What the triggers that only feed the index end with, without spaces and quotes.
-const FEEDING: [&str; 4] = [
-    "AFTERINSERTONHISTORYBEGININSERTINTOHISTORY_FTS(ROWID,PROMPT)VALUES(NEW.ID,NEW.PROMPT);END",
-    "AFTERDELETEONHISTORYBEGIN\
-     INSERTINTOHISTORY_FTS(HISTORY_FTS,ROWID,PROMPT)VALUES(DELETE,OLD.ID,OLD.PROMPT);END",
-    "AFTERUPDATEONHISTORYBEGIN\
-     INSERTINTOHISTORY_FTS(HISTORY_FTS,ROWID,PROMPT)VALUES(DELETE,OLD.ID,OLD.PROMPT);\
-     INSERTINTOHISTORY_FTS(ROWID,PROMPT)VALUES(NEW.ID,NEW.PROMPT);END",
-    "AFTERUPDATEOFPROMPTONHISTORYBEGIN\
-     INSERTINTOHISTORY_FTS(HISTORY_FTS,ROWID,PROMPT)VALUES(DELETE,OLD.ID,OLD.PROMPT);\
-     INSERTINTOHISTORY_FTS(ROWID,PROMPT)VALUES(NEW.ID,NEW.PROMPT);END",
-];
-
 /// All that the statements of this crate need to know about the form of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Shape {
@@ -121,37 +101,31 @@ pub(crate) struct Shape {
     pub(crate) triggers: Triggers,
     /// Whether our own tables are there.
     pub(crate) own: bool,
-    /// The owner's words for its table; what changes when it builds the table anew.
-    pub(crate) history_sql: String,
+    /// SQLite's number of the schema, another one after every change of it.
+    pub(crate) version: i64,
 }
 
 impl Shape {
     pub(crate) fn read(conn: &Connection) -> rusqlite::Result<Self> {
-        let table = |name: &str| -> rusqlite::Result<Option<String>> {
-            conn.query_row("SELECT sql FROM sqlite_master WHERE type = 'table' AND name = ?", [name], |row| row.get(0))
-                .optional()
+        let made_by = |name: &str| -> rusqlite::Result<Option<String>> {
+            let sql = "SELECT sql FROM sqlite_master WHERE type IN ('table', 'view') AND name = ? COLLATE NOCASE";
+            conn.query_row(sql, [name], |row| row.get(0)).optional()
         };
-        let history_sql = table("history")?;
-        let fts_sql = table("history_fts")?;
-        let short_prefixes = fts_sql.as_ref().is_some_and(|sql| sql.contains(PREFIXES));
+        let fts_sql = made_by("history_fts")?;
+        let short_prefixes = fts_sql.as_ref().is_some_and(|sql| has_short_prefixes(sql));
         let fts = match fts_sql {
             None => Fts::Missing,
             Some(sql) if is_word_index(&sql) => Fts::Words,
             Some(_) => Fts::Other,
         };
-        let form = if history_sql.is_some() {
-            form(conn)?
-        } else {
-            let things: i64 = conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
-            if things == 0 { Form::Empty } else { Form::Alien }
-        };
+        let things: i64 = conn.query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get(0))?;
         Ok(Self {
-            form,
+            form: if things == 0 { Form::Empty } else { form(conn)? },
             fts,
             short_prefixes,
-            triggers: triggers(conn)?,
-            own: table("watcher_submission")?.is_some() && table("watcher_meta")?.is_some(),
-            history_sql: history_sql.unwrap_or_default(),
+            triggers: Triggers::read(conn)?,
+            own: has_table(conn, "watcher_submission")? && has_table(conn, "watcher_meta")?,
+            version: version(conn)?,
         })
     }
 
@@ -178,45 +152,17 @@ impl Shape {
     }
 }
 
-fn triggers(conn: &Connection) -> rusqlite::Result<Triggers> {
-    let mut found = Triggers { only_feed_index: true, ..Triggers::default() };
-    let mut statement = conn.prepare(
-        "SELECT upper(sql), lower(tbl_name) = 'history' FROM sqlite_master
-         WHERE type = 'trigger' AND (lower(tbl_name) = 'history' OR lower(tbl_name) GLOB 'watcher_*')",
-    )?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let (sql, on_history): (String, bool) = (row.get(0)?, row.get(1)?);
-        let bare = sql.replace(|letter: char| letter.is_whitespace() || "'\"`[]".contains(letter), "");
-        found.only_feed_index &= on_history && FEEDING.iter().any(|end| bare.ends_with(end));
-        let Some((head, body)) = sql.split_once("BEGIN") else { continue };
-        if !on_history || !body.contains("HISTORY_FTS") {
-            continue;
-        }
-        for word in head.split_whitespace() {
-            found.insert |= word == "INSERT";
-            found.delete |= word == "DELETE";
-        }
-    }
-    Ok(found)
-}
-
-fn is_word_index(sql: &str) -> bool {
-    let sql = sql.to_lowercase();
-    let content = sql.replace(['"', '\'', ' '], "");
-    sql.contains("fts5")
-        && content.contains("content=history")
-        && !content.contains("detail=none")
-        && !content.contains("detail=column")
-        && (!sql.contains("tokenize") || sql.contains("unicode61"))
-        && !sql.contains("porter")
-        && !sql.contains("tokenchars")
-        && !sql.contains("separators")
-}
-
 fn form(conn: &Connection) -> rusqlite::Result<Form> {
+    let without_rowid: Option<bool> = conn
+        .query_row(
+            "SELECT wr FROM pragma_table_list WHERE schema = 'main' AND type = 'table' AND name = 'history' COLLATE NOCASE",
+            [],
+            |row| row.get(0),
+        )
+        .optional()?;
+    let Some(without_rowid) = without_rowid else { return Ok(Form::Alien) };
     let mut columns = Vec::new();
-    let mut statement = conn.prepare("SELECT name, pk, upper(type) FROM pragma_table_info('history')")?;
+    let mut statement = conn.prepare("SELECT lower(name), pk, upper(type) FROM pragma_table_info('history')")?;
     let mut rows = statement.query([])?;
     let mut integer_key = false;
     while let Some(row) = rows.next()? {
@@ -224,22 +170,37 @@ fn form(conn: &Connection) -> rusqlite::Result<Form> {
         integer_key |= name == "id" && row.get::<_, i64>(1)? == 1 && row.get::<_, String>(2)? == "INTEGER";
         columns.push(name);
     }
-    let unique: bool = conn.query_row(
-        "SELECT EXISTS(SELECT 1 FROM pragma_index_list('history') AS i WHERE i.\"unique\" AND
-           (SELECT group_concat(name) FROM pragma_index_info(i.name)) = 'prompt')",
-        [],
-        |row| row.get(0),
+    // A key with an index of its own is not the row id.
+    let (mut own_key, mut unique) = (false, Vec::new());
+    let mut statement = conn.prepare(
+        "SELECT i.origin = 'pk', (SELECT lower(group_concat(name)) FROM pragma_index_info(i.name)), i.partial
+         FROM pragma_index_list('history') AS i WHERE i.\"unique\"",
     )?;
+    let mut rows = statement.query([])?;
+    while let Some(row) = rows.next()? {
+        own_key |= row.get::<_, bool>(0)?;
+        let over: Option<String> = row.get(1)?;
+        unique.push(over.filter(|_| !row.get(2).unwrap_or(true)).unwrap_or_default());
+    }
     columns.sort_unstable();
     let names: Vec<&str> = columns.iter().map(String::as_str).collect();
-    Ok(match (names.as_slice(), unique, integer_key) {
-        (["created_at", "cwd", "id", "prompt"], false, true) => Form::Plain,
-        (["created_at", "cwd", "id", "prompt", "session_id", "use_count"], true, true) => Form::Counted,
-        _ if integer_key && names.contains(&"prompt") => {
+    let unique: Vec<&str> = unique.iter().map(String::as_str).collect();
+    let ours_to_write = integer_key && !own_key && !without_rowid;
+    Ok(match (names.as_slice(), unique.as_slice()) {
+        (["created_at", "cwd", "id", "prompt"], []) if ours_to_write => Form::Plain,
+        (["created_at", "cwd", "id", "prompt", "session_id", "use_count"], ["prompt"]) if ours_to_write => {
+            Form::Counted
+        }
+        _ if integer_key && (without_rowid || !own_key) && names.contains(&"prompt") => {
             Form::Unknown { created_at: names.contains(&"created_at"), cwd: names.contains(&"cwd") }
         }
         _ => Form::Alien,
     })
+}
+
+/// SQLite's number of the schema.
+pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {
+    conn.pragma_query_value(None, "schema_version", |row| row.get(0))
 }
 
 /// Whether there is a table of this name, virtual or not.

@@ -16,6 +16,7 @@ use crate::{
     query::{Query, Token, match_expression},
     schema::{Fts, Shape},
     scope::{Columns, Scope},
+    value,
 };
 
 /// So many prompts are looked through for words that begin no word of the index.
@@ -337,7 +338,10 @@ impl<'a> Search<'a> {
     fn uses(&self) -> &'static str {
         match (self.shape.is_counted(), self.shape.own) {
             (true, _) => "h.use_count",
-            (false, true) => "(SELECT count(*) FROM watcher_submission s WHERE s.row = h.id)",
+            (false, true) => {
+                "(SELECT sum(CASE s.origin WHEN 3 THEN ifnull(s.uses, 1) ELSE 1 END)
+                  FROM watcher_submission s WHERE s.row = h.id)"
+            }
             (false, false) => "1",
         }
     }
@@ -352,25 +356,14 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Foreign databases may hold anything in any column; what is no text reads as text, what is no number as 0.
 fn entry(row: &Row<'_>) -> rusqlite::Result<Entry> {
-    let text = |index: usize| -> rusqlite::Result<Option<String>> {
-        Ok(match row.get_ref(index)? {
-            rusqlite::types::ValueRef::Null => None,
-            rusqlite::types::ValueRef::Integer(number) => Some(number.to_string()),
-            rusqlite::types::ValueRef::Real(number) => Some(number.to_string()),
-            rusqlite::types::ValueRef::Text(bytes) | rusqlite::types::ValueRef::Blob(bytes) => {
-                Some(String::from_utf8_lossy(bytes).into_owned())
-            }
-        })
-    };
     Ok(Entry {
         id: RowId(row.get(0)?),
-        prompt: text(1)?.unwrap_or_default(),
-        created_at: row.get(2).unwrap_or(0),
-        cwd: text(3)?,
-        session: text(4)?,
-        use_count: row.get::<_, i64>(5).ok().and_then(|uses| u64::try_from(uses).ok()).unwrap_or(0).max(1),
+        prompt: value::text(row, 1)?,
+        created_at: value::number(row, 2)?,
+        cwd: value::optional_text(row, 3)?,
+        session: value::optional_text(row, 4)?,
+        use_count: u64::try_from(value::number(row, 5)?).unwrap_or(0).max(1),
     })
 }
 

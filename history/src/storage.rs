@@ -18,7 +18,7 @@ use crate::{
     forget::{self, Deleted},
     health::{self, Health},
     import::{Import, Imported, import_batch},
-    known,
+    known::Known,
     limit::Limit,
     options::{Access, OpenOptions},
     pending::{Pending, pending},
@@ -31,7 +31,7 @@ use crate::{
     selection::Selection,
     stats::Stats,
     submission::{Outcome, Submission},
-    writer::{Notices, Queue, guarded},
+    writer::{Notices, Queue},
 };
 
 /// A prompt store on one database file.
@@ -67,6 +67,7 @@ impl HistoryStorage {
     }
 
     pub(crate) fn open_with(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let path = &place::real(path)?;
         let notices = Notices::default();
         if options.access == Access::ReadOnly {
             let reader = read_only::open(path, options.patience, &notices)?;
@@ -129,6 +130,10 @@ impl HistoryStorage {
     /// at once. Tables of the caller's own have names that begin with [`TABLE_PREFIX`](crate::TABLE_PREFIX) and hold no
     /// foreign key, view or trigger that names `history`. A later call sees what an earlier one wrote.
     ///
+    /// Neither `COMMIT` nor `ROLLBACK` is `work`'s to say: both make the call fail (savepoints are fine). Questions that
+    /// it asks this store show what was committed before. What it adds to this store comes after it, so it must never
+    /// wait for such an answer: that would be waiting for itself.
+    ///
     /// # Errors
     /// Through the answer: [`ErrorKind::Rejected`] with the error (or panic) of `work`, or what the database said.
     /// Nothing of the call is written then.
@@ -157,12 +162,13 @@ impl HistoryStorage {
     {
         let Some(queue) = &self.queue else { return pending(self.read_only()).1 };
         queue.run(move |writer| {
+            let turn = writer.turn.clone();
             writer.transact(|ledger, transaction, _| {
                 let bulk = Bulk::begin(*ledger, submissions.len())?;
                 let outcomes = submissions.iter().map(|submission| bulk.ledger().record(submission));
                 let outcomes = outcomes.collect::<Result<Vec<_>, _>>()?;
                 bulk.end()?;
-                guarded(|| work(transaction, &outcomes))
+                turn.run(|| work(transaction, &outcomes))
             })
         })
     }
@@ -238,21 +244,25 @@ impl HistoryStorage {
     /// ```
     pub fn import(&self, source: Import<'_>, mut progress: impl FnMut(Imported)) -> Result<Imported> {
         let Some(queue) = &self.queue else { return Err(self.read_only()) };
-        let (mut texts, mut rows) = self.read(known::read)?;
-        let now = queue.run(|writer| Ok(writer.now())).wait()?;
+        let mut known = Known::default();
+        queue.catch_up();
+        {
+            let mut reader = self.reader.lock().unwrap_or_else(PoisonError::into_inner);
+            known.renew(&mut reader).map_err(|error| reader.error(error))?;
+        }
         let mut sum = Imported::default();
-        source.read(&mut texts, now, |batch, skipped| {
+        source.read(&self.path, |batch| {
             let read = batch.len();
-            let mut there_already = std::mem::take(&mut rows);
+            let mut there_already = std::mem::take(&mut known);
             let job = queue.run(move |writer| {
-                let (added, known) = import_batch(writer, &batch, &mut there_already)?;
-                Ok((added, known, there_already))
+                let (added, there) = import_batch(writer, &batch, &mut there_already)?;
+                Ok((added, there, there_already))
             });
-            let (added, there, known) = job.wait()?;
-            rows = known;
-            sum.read += read + skipped;
+            let (added, there, known_now) = job.wait()?;
+            known = known_now;
+            sum.read += read;
             sum.added += added;
-            sum.known += there + skipped;
+            sum.known += there;
             sum.refused += read - added - there;
             progress(sum);
             Ok(())

@@ -116,6 +116,8 @@ pub enum Recorded {
     Forgotten,
     /// Its directory is one that is never recorded: nothing was written.
     Excluded,
+    /// A trigger of the database's owner keeps it out: nothing was written.
+    Refused,
 }
 
 /// What became of a submission, and where it is now.

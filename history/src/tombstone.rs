@@ -18,6 +18,7 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     copy,
     error::{Error, ErrorKind, Result},
+    fold::trim,
 };
 
 #[derive(Serialize, Deserialize)]
@@ -93,12 +94,12 @@ impl Tombstones {
             || self.prompts.get(&self.hash(prompt)).is_some_and(|deleted| at <= *deleted)
     }
 
-    /// Adds deleted prompts; they are on the medium when this returns.
+    /// Adds deleted prompts, each with the time up to which it is gone, and its keys; they are on the medium when this
+    /// returns.
     pub(crate) fn add<'a>(
         &mut self,
         conn: &Connection,
-        now: i64,
-        deleted: impl Iterator<Item = (&'a str, &'a [Vec<u8>])>,
+        deleted: impl Iterator<Item = (&'a str, i64, &'a [Vec<u8>])>,
     ) -> Result<()> {
         self.refresh()?;
         let failed = |path: &Path, error| Error::io(path, "the deletion can't be recorded, nothing was deleted", error);
@@ -115,8 +116,9 @@ impl Tombstones {
         if !self.ends_whole {
             text.push(b'\n');
         }
-        for (prompt, keys) in deleted {
-            let line = Line { prompt: self.hash(prompt), at: now, keys: keys.iter().map(|key| hex(key)).collect() };
+        for (prompt, at, keys) in deleted {
+            // Submissions are compared without the white space that an owner may have stored.
+            let line = Line { prompt: self.hash(trim(prompt)), at, keys: keys.iter().map(|key| hex(key)).collect() };
             serde_json::to_writer(&mut text, &line).map_err(|error| failed(&self.path, error.into()))?;
             text.push(b'\n');
         }

@@ -3,14 +3,13 @@
 //! `[H5]`.
 
 use std::{
-    panic::{AssertUnwindSafe, catch_unwind},
     path::PathBuf,
     sync::{
         Arc, Condvar, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
         mpsc::{Receiver, Sender, channel},
     },
-    thread::JoinHandle,
+    thread::{JoinHandle, current},
 };
 
 use rusqlite::Transaction;
@@ -21,6 +20,7 @@ use crate::{
     error::{Error, ErrorKind, Result},
     guard::Guard,
     ledger::Ledger,
+    meta,
     options::{Clock, OpenOptions},
     order,
     pending::{Pending, Promise, pending},
@@ -30,6 +30,7 @@ use crate::{
     storage::Notice,
     submission::{Outcome, Submission},
     tombstone::Tombstones,
+    turn::Turn,
 };
 
 /// What a store has to say apart from its answers; the writer's thread adds to it.
@@ -57,8 +58,19 @@ struct Done {
 
 impl Done {
     fn add(&self, jobs: u64) {
-        *self.count.lock().unwrap_or_else(PoisonError::into_inner) += jobs;
+        let mut count = self.count.lock().unwrap_or_else(PoisonError::into_inner);
+        *count = count.saturating_add(jobs);
+        drop(count);
         self.changed.notify_all();
+    }
+}
+
+/// Nothing more will be done, however the thread ended: nobody should wait for it.
+struct Ended<'a>(&'a Done);
+
+impl Drop for Ended<'_> {
+    fn drop(&mut self) {
+        self.0.add(u64::MAX);
     }
 }
 
@@ -67,6 +79,7 @@ pub(crate) struct Writer {
     pub(crate) database: Database,
     clock: Clock,
     pub(crate) guard: Guard,
+    pub(crate) turn: Turn,
     notices: Notices,
     /// The form that everything was last made ready for.
     prepared: Option<Shape>,
@@ -75,7 +88,7 @@ pub(crate) struct Writer {
 }
 
 impl Queue {
-    pub(crate) fn start(database: Database, options: &OpenOptions, notices: Notices) -> Result<Self> {
+    pub(crate) fn start(mut database: Database, options: &OpenOptions, notices: Notices) -> Result<Self> {
         let path = database.path.clone();
         let (jobs, receiver) = channel();
         let done = Arc::new(Done::default());
@@ -85,7 +98,8 @@ impl Queue {
             tombstones: Tombstones::of(&path),
         };
         let clock = Arc::clone(&options.clock);
-        let writer = Writer { database, clock, guard, notices, prepared: None, unheard: None };
+        let turn = Turn::of(&mut database.conn).map_err(|error| database.error(error))?;
+        let writer = Writer { database, clock, guard, turn, notices, prepared: None, unheard: None };
         let counter = Arc::clone(&done);
         let thread = std::thread::Builder::new()
             .name("history-writer".to_owned())
@@ -123,6 +137,10 @@ impl Queue {
 
     /// Waits until everything that was queued before this call is committed or has failed.
     pub(crate) fn catch_up(&self) {
+        if self.is_its_thread() {
+            // The caller's work asks: it would wait for itself.
+            return;
+        }
         let sent = self.sent.load(Ordering::SeqCst);
         let mut done = self.done.count.lock().unwrap_or_else(PoisonError::into_inner);
         while *done < sent {
@@ -133,8 +151,15 @@ impl Queue {
     /// Lets the thread finish what is queued and end.
     pub(crate) fn finish(&mut self) -> Result<()> {
         drop(self.jobs.take());
-        let Some(thread) = self.thread.take() else { return Ok(()) };
+        let Some(thread) = self.thread.take().filter(|thread| thread.thread().id() != current().id()) else {
+            // The caller's work was the last to hold the store: the thread ends by itself after what is queued.
+            return Ok(());
+        };
         thread.join().unwrap_or_else(|_| Err(Error::new(ErrorKind::Closed, &self.path, "the writer thread panicked")))
+    }
+
+    fn is_its_thread(&self) -> bool {
+        self.thread.as_ref().is_some_and(|thread| thread.thread().id() == current().id())
     }
 
     fn closed(&self) -> Error {
@@ -144,6 +169,7 @@ impl Queue {
 
 impl Writer {
     fn run(mut self, jobs: &Receiver<Job>, done: &Done) -> Result<()> {
+        let _ended = Ended(done);
         let mut next = jobs.recv().ok();
         while let Some(job) = next.take() {
             match job {
@@ -220,18 +246,23 @@ impl Writer {
         work: impl FnOnce(&Ledger<'_>, &Transaction<'_>, &Slice) -> std::result::Result<T, Failure>,
     ) -> Result<T> {
         let now = self.now();
-        self.make_ready(now)?;
         let path = self.database.path.clone();
         let sqlite = |error| Error::sqlite(&path, error);
         loop {
+            self.make_ready(now)?;
             let slice;
             {
                 let (transaction, shape) = self.database.begin().map_err(sqlite)?;
                 slice = Slice::begin();
+                if self.prepared.as_ref() != Some(&shape) {
+                    // While we waited for the lock, somebody changed the schema.
+                    continue;
+                }
                 check_writable(&shape, &path)?;
                 let ledger = Ledger::new(&transaction, &shape, &self.guard, now);
                 let Some(reached) = ledger.yield_to_owner(&slice).map_err(sqlite)? else {
-                    let result = work(&ledger, &transaction, &slice).map_err(|failure| match failure {
+                    let result = meta::keep_fit(&transaction, || work(&ledger, &transaction, &slice));
+                    let result = result.map_err(|failure| match failure {
                         Failure::Sqlite(error) => sqlite(error),
                         Failure::Caller(error) => Error::rejected(&path, error),
                     })?;
@@ -251,9 +282,9 @@ impl Writer {
         self.guard.tombstones.refresh()?;
         let shape = self.database.shape().map_err(|error| self.database.error(error))?;
         if self.prepared.as_ref() != Some(&shape) {
-            let notices = prepare(&mut self.database, now)?;
+            let (shape, notices) = prepare(&mut self.database, now)?;
             self.notices.lock().unwrap_or_else(PoisonError::into_inner).extend(notices);
-            self.prepared = Some(self.database.shape().map_err(|error| self.database.error(error))?);
+            self.prepared = Some(shape);
         }
         Ok(())
     }
@@ -283,16 +314,6 @@ pub(crate) enum Failure {
 impl From<rusqlite::Error> for Failure {
     fn from(error: rusqlite::Error) -> Self {
         Self::Sqlite(error)
-    }
-}
-
-/// Runs the caller's part; a panic of it is a failure like any other, and the thread lives on.
-pub(crate) fn guarded<T>(
-    work: impl FnOnce() -> std::result::Result<T, Box<dyn std::error::Error + Send + Sync>>,
-) -> std::result::Result<T, Failure> {
-    match catch_unwind(AssertUnwindSafe(work)) {
-        Ok(result) => result.map_err(Failure::Caller),
-        Err(_) => Err(Failure::Caller("the caller's part panicked".into())),
     }
 }
 

@@ -3,7 +3,10 @@
 use rusqlite::{OptionalExtension as _, params};
 
 use super::{Ledger, WINDOW, prompt_hash};
-use crate::submission::{EntryKey, Submission};
+use crate::{
+    submission::{EntryKey, Submission},
+    value,
+};
 
 impl Ledger<'_> {
     pub(super) fn known(&self, submission: &Submission) -> rusqlite::Result<Option<i64>> {
@@ -113,19 +116,14 @@ impl Ledger<'_> {
     /// take no part `[H2]`.
     pub(super) fn latest(&self) -> rusqlite::Result<Option<(i64, String)>> {
         if self.shape.is_counted() {
-            // Of several in one second, the one that we saw submitted last.
-            let sql = "SELECT id, CAST(prompt AS TEXT) FROM history h
-                       WHERE created_at = (SELECT max(created_at) FROM history WHERE NOT EXISTS
-                         (SELECT 1 FROM watcher_import WHERE first <= history.id AND last >= history.id))
-                       ORDER BY (SELECT max(s.id) FROM watcher_submission s WHERE s.row = h.id) DESC, id DESC LIMIT 1";
-            return self.conn.prepare_cached(sql)?.query_row([], |row| Ok((row.get(0)?, row.get(1)?))).optional();
+            return self.before(i64::MAX);
         }
         let mut below = i64::MAX;
         loop {
             let found = self
                 .conn
-                .prepare_cached("SELECT id, CAST(prompt AS TEXT) FROM history WHERE id < ? ORDER BY id DESC LIMIT 1")?
-                .query_row([below], |row| Ok((row.get(0)?, row.get(1)?)))
+                .prepare_cached("SELECT id, prompt FROM history WHERE id < ? ORDER BY id DESC LIMIT 1")?
+                .query_row([below], |row| Ok((row.get(0)?, value::text(row, 1)?)))
                 .optional()?;
             let Some((row, prompt)) = found else { return Ok(None) };
             match self.imported_from(row)? {
@@ -146,28 +144,40 @@ impl Ledger<'_> {
         Ok(later.map(|(id, prompt, _)| (id, prompt)))
     }
 
+    // Both are bounded, since the write lock is held: a thousand imported prompts in between end the search for a
+    // repetition.
+
     fn record_before(&self, at: i64) -> rusqlite::Result<Option<(i64, String, i64)>> {
-        let sql = "SELECT h.id, CAST(h.prompt AS TEXT), s.at FROM watcher_submission s JOIN history h ON h.id = s.row
-                   WHERE s.at <= ? AND s.origin <> 3 ORDER BY s.at DESC, s.id DESC LIMIT 1";
+        let sql = "SELECT h.id, h.prompt, s.at FROM
+                     (SELECT * FROM watcher_submission WHERE at <= ? ORDER BY at DESC, id DESC LIMIT 1000) s
+                   JOIN history h ON h.id = s.row WHERE s.origin <> 3 ORDER BY s.at DESC, s.id DESC LIMIT 1";
         self.conn
             .prepare_cached(sql)?
-            .query_row([at], |found| Ok((found.get(0)?, found.get(1)?, found.get(2)?)))
+            .query_row([at], |found| Ok((found.get(0)?, value::text(found, 1)?, found.get(2)?)))
             .optional()
     }
 
     fn row_before(&self, at: i64) -> rusqlite::Result<Option<(i64, String, i64)>> {
-        // Bounded, since the write lock is held: a thousand imported prompts in between end the search for a repetition.
-        let sql = "SELECT id, CAST(prompt AS TEXT), created_at FROM history
+        let sql = "SELECT id, prompt, created_at FROM history
                    WHERE created_at <= ? ORDER BY created_at DESC, id DESC LIMIT 1000";
         let mut statement = self.conn.prepare_cached(sql)?;
         let mut rows = statement.query([at])?;
         while let Some(row) = rows.next()? {
-            let id = row.get(0)?;
-            if self.imported_from(id)?.is_none() {
-                return Ok(Some((id, row.get(1)?, row.get(2)?)));
+            let (id, time) = (row.get(0)?, value::number(row, 2)?);
+            if !self.is_from_import(id, time)? {
+                return Ok(Some((id, value::text(row, 1)?, time)));
             }
         }
         Ok(None)
+    }
+
+    /// Whether this row, and where prompts are unique its latest use, came with an import.
+    fn is_from_import(&self, row: i64, time: i64) -> rusqlite::Result<bool> {
+        if !self.shape.is_counted() {
+            return Ok(self.imported_from(row)?.is_some());
+        }
+        let sql = "SELECT ifnull(min(origin = 3), 0) FROM watcher_submission WHERE row = ? AND at = ?";
+        self.conn.prepare_cached(sql)?.query_row([row, time], |found| found.get(0))
     }
 
     /// The first row of the import that this row came with.
@@ -185,7 +195,7 @@ impl Ledger<'_> {
             .conn
             .prepare_cached("SELECT count(*) FROM watcher_submission WHERE row = ? AND origin <> 2")?
             .query_row([found.row], |row| row.get(0))?;
-        let is_theirs = found.uses > ours && at <= found.created_at + WINDOW;
+        let is_theirs = found.uses > ours && at <= found.created_at.saturating_add(WINDOW);
         Ok(is_theirs.then_some((found.row, Some(found.uses))))
     }
 }

@@ -15,13 +15,16 @@ use sha2::{Digest as _, Sha256};
 use crate::{
     fold::trim,
     guard::Guard,
-    known::Rows,
+    known::Known,
     schema::Shape,
     submission::{Outcome, Recorded, Submission},
 };
 
 /// Two records of one submission by two programs lie at most so far apart (seconds).
 const WINDOW: i64 = 60;
+
+/// What a record points at whose row is gone: SQLite counts from 1.
+pub(crate) const NO_ROW: i64 = 0;
 
 /// How a submission came to its row; what `watcher_submission.origin` holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -76,7 +79,10 @@ impl<'a> Ledger<'a> {
 
     /// Records one submission.
     pub(crate) fn record(&self, submission: &Submission) -> rusqlite::Result<Outcome> {
-        self.guarded(submission, |raw, prompt, at| {
+        // A live prompt is new, whatever was deleted before.
+        let repeats = submission.key.is_some() || submission.created_at.is_some();
+        let told_at = repeats.then(|| submission.created_at.unwrap_or(self.now));
+        self.guarded(submission, told_at, |raw, prompt, at| {
             if submission.key.is_none() && submission.heard {
                 self.heard(raw, prompt, at, submission)
             } else if submission.key.is_none() {
@@ -90,13 +96,16 @@ impl<'a> Ledger<'a> {
     }
 
     /// Records one submission of an import: it is there already, or it is new; it folds and claims nothing `[H2]`.
-    pub(crate) fn import(&self, submission: &Submission, uses: i64, rows: &mut Rows) -> rusqlite::Result<Outcome> {
-        self.guarded(submission, |_, prompt, at| self.imported(prompt, at, submission, uses, rows))
+    pub(crate) fn import(&self, submission: &Submission, uses: i64, known: &mut Known) -> rusqlite::Result<Outcome> {
+        // Without a time it may be as old as any.
+        let told_at = Some(submission.created_at.unwrap_or(i64::MIN));
+        self.guarded(submission, told_at, |_, prompt, at| self.imported(prompt, at, submission, uses, known))
     }
 
     fn guarded(
         &self,
         submission: &Submission,
+        told_at: Option<i64>,
         record: impl FnOnce(&str, &str, i64) -> rusqlite::Result<(Recorded, i64)>,
     ) -> rusqlite::Result<Outcome> {
         let raw = trim(&submission.prompt);
@@ -109,14 +118,15 @@ impl<'a> Ledger<'a> {
         let at = submission.created_at.unwrap_or(self.now);
         let redacted = self.guard.redact(raw);
         let prompt = redacted.as_ref().map_or(raw, |(prompt, _)| prompt);
-        // A live prompt is new, whatever was deleted before.
-        let repeats = submission.key.is_some() || submission.created_at.is_some();
-        if repeats && (self.guard.is_forgotten(raw, at, submission) || self.guard.is_forgotten(prompt, at, submission))
-        {
+        let is_forgotten = |text: &str, at: i64| self.guard.is_forgotten(text, at, submission);
+        if told_at.is_some_and(|at| is_forgotten(raw, at) || is_forgotten(prompt, at)) {
             return Ok(Outcome::new(Recorded::Forgotten, None));
         }
-        let (recorded, row) = record(raw, prompt, at)?;
-        let mut outcome = Outcome::new(recorded, Some(row));
+        let (recorded, row) = match record(raw, prompt, at) {
+            Err(rusqlite::Error::StatementChangedRows(0)) => return Ok(Outcome::new(Recorded::Refused, None)),
+            other => other?,
+        };
+        let mut outcome = Outcome::new(recorded, Some(row).filter(|row| *row != NO_ROW));
         if let Some((_, kinds)) = redacted {
             tracing::info!(?kinds, "secrets in a prompt were replaced before it was recorded");
             outcome.redacted = kinds;
@@ -204,20 +214,23 @@ impl<'a> Ledger<'a> {
         at: i64,
         submission: &Submission,
         uses: i64,
-        rows: &mut Rows,
+        known: &mut Known,
     ) -> rusqlite::Result<(Recorded, i64)> {
         if let Some(row) = self.known(submission)? {
             return Ok((Recorded::Known, row));
         }
+        let has_time = submission.created_at.is_some();
         if !self.shape.is_counted() {
-            if let Some(row) = rows.find(prompt, at, submission.cwd.as_deref()) {
+            let cwd = submission.cwd.as_deref();
+            let there = if has_time { known.take(prompt, at, cwd) } else { known.find_text(prompt) };
+            if let Some(row) = there {
                 return Ok((Recorded::Known, row));
             }
             let row = self.insert(prompt, at, submission, uses)?;
-            rows.note(row, prompt, at, submission.cwd.as_deref());
+            known.note(row, prompt, at, cwd);
             // The row itself tells time and directory; only what has no room in it needs a record.
-            if submission.session.is_some() || submission.key.is_some() {
-                self.note(row, prompt, at, submission, Origin::Imported, None)?;
+            if submission.session.is_some() || submission.key.is_some() || uses > 1 {
+                self.note(row, prompt, at, submission, Origin::Imported, Some(uses))?;
             }
             return Ok((Recorded::Inserted, row));
         }
@@ -226,15 +239,15 @@ impl<'a> Ledger<'a> {
             self.note(row, prompt, at, submission, Origin::Imported, Some(uses))?;
             return Ok((Recorded::Inserted, row));
         };
-        let known: bool = self
+        let recorded: bool = self
             .conn
             .prepare_cached("SELECT EXISTS(SELECT 1 FROM watcher_submission WHERE row = ? AND at = ? AND cwd IS ?)")?
             .query_row(params![found.row, at, submission.cwd], |row| row.get(0))?;
-        if known || (found.created_at == at && found.cwd == submission.cwd) {
+        if recorded || !has_time || (found.created_at == at && found.cwd == submission.cwd) {
             return Ok((Recorded::Known, found.row));
         }
-        self.count(prompt, at, submission, &found, uses)?;
-        self.note(found.row, prompt, at, submission, Origin::Imported, Some(found.uses + uses))?;
+        let uses = self.count(prompt, at, submission, &found, uses)?;
+        self.note(found.row, prompt, at, submission, Origin::Imported, Some(uses))?;
         Ok((Recorded::Bumped, found.row))
     }
 }

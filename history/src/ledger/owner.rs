@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension as _, params, types::ToSqlOutput};
 
 use super::{Ledger, WINDOW, prompt_hash};
-use crate::{meta, slice::Slice};
+use crate::{meta, slice::Slice, value};
 
 impl Ledger<'_> {
     /// What the owner wrote since the last time for submissions that we had written first: its row stays, ours goes.
@@ -28,7 +28,7 @@ impl Ledger<'_> {
         let mut rows = statement.query([seen])?;
         while let Some(row) = rows.next()? {
             let theirs: i64 = row.get(0)?;
-            let prompt = String::from_utf8_lossy(row.get_ref(1)?.as_bytes_or_null()?.unwrap_or_default()).into_owned();
+            let prompt = value::text(row, 1)?;
             let redacted = self.guard.redact(&prompt).map_or_else(|| prompt.clone(), |(redacted, _)| redacted);
             let double = "SELECT h.id, s.id FROM watcher_submission s CROSS JOIN history h ON h.id = s.row
                           WHERE s.origin = 0 AND s.prompt_hash IN (?1, ?2) AND s.at BETWEEN ?3 - ?6 AND ?3 + ?6
@@ -70,9 +70,10 @@ impl Ledger<'_> {
         let sql = "SELECT s.row, h.use_count - max(s.uses), h.use_count FROM watcher_submission s
                    JOIN history h ON h.id = s.row
                    WHERE s.at >= ?1 AND s.origin = 0 AND h.created_at BETWEEN s.at - ?2 AND s.at + ?2
-                   GROUP BY s.row HAVING h.use_count > max(s.uses)";
+                   GROUP BY s.row HAVING typeof(h.use_count) = 'integer' AND h.use_count > max(s.uses)";
         let mut statement = self.conn.prepare_cached(sql)?;
-        let mut rows = statement.query([self.now - 2 * WINDOW, WINDOW])?;
+        let since = self.now.saturating_sub(2 * WINDOW);
+        let mut rows = statement.query([since, WINDOW])?;
         while let Some(row) = rows.next()? {
             let (id, above, uses): (i64, i64, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
             let yielded = self
@@ -82,7 +83,7 @@ impl Ledger<'_> {
                        (SELECT id FROM watcher_submission WHERE row = ?1 AND origin = 0 AND at >= ?2
                         ORDER BY id LIMIT ?3)",
                 )?
-                .execute([id, self.now - 2 * WINDOW, above])?;
+                .execute([id, since, above])?;
             let yielded = i64::try_from(yielded).unwrap_or(0);
             self.conn
                 .prepare_cached("UPDATE history SET use_count = use_count - ?2 WHERE id = ?1")?

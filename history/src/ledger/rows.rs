@@ -6,6 +6,7 @@ use super::{Found, Ledger, Origin, WINDOW, prompt_hash};
 use crate::{
     schema::Fts,
     submission::{Recorded, Submission},
+    value,
 };
 
 impl Ledger<'_> {
@@ -17,23 +18,24 @@ impl Ledger<'_> {
             self.note(row, prompt, at, submission, Origin::Ours, self.shape.is_counted().then_some(1))?;
             return Ok((Recorded::Inserted, row));
         };
-        self.count(prompt, at, submission, &found, 1)?;
-        self.note(found.row, prompt, at, submission, Origin::Ours, Some(found.uses + 1))?;
+        let uses = self.count(prompt, at, submission, &found, 1)?;
+        self.note(found.row, prompt, at, submission, Origin::Ours, Some(uses))?;
         Ok((Recorded::Bumped, found.row))
     }
 
     pub(super) fn insert(&self, prompt: &str, at: i64, submission: &Submission, uses: i64) -> rusqlite::Result<i64> {
-        if self.shape.is_counted() {
+        let written = if self.shape.is_counted() {
             self.conn
                 .prepare_cached(
                     "INSERT INTO history(prompt, created_at, cwd, session_id, use_count) VALUES (?, ?, ?, ?, ?)",
                 )?
-                .execute(params![prompt, at, submission.cwd, submission.session, uses])?;
+                .execute(params![prompt, at, submission.cwd, submission.session, uses])?
         } else {
             self.conn
                 .prepare_cached("INSERT INTO history(prompt, created_at, cwd) VALUES (?, ?, ?)")?
-                .execute(params![prompt, at, submission.cwd])?;
-        }
+                .execute(params![prompt, at, submission.cwd])?
+        };
+        unless_kept_out(written)?;
         let row = self.conn.last_insert_rowid();
         self.index(row, prompt)?;
         Ok(row)
@@ -58,7 +60,7 @@ impl Ledger<'_> {
     }
 
     /// The owner's rule for a prompt that is there: one more use, and the latest submission's time, directory and
-    /// session win `[H4]`.
+    /// session win `[H4]`. Returns the new count.
     pub(super) fn count(
         &self,
         prompt: &str,
@@ -66,21 +68,20 @@ impl Ledger<'_> {
         submission: &Submission,
         found: &Found,
         uses: i64,
-    ) -> rusqlite::Result<()> {
+    ) -> rusqlite::Result<i64> {
         self.note_earlier(prompt, found)?;
-        if at >= found.created_at {
+        let uses = found.uses.saturating_add(uses);
+        let written = if at >= found.created_at {
             self.conn
                 .prepare_cached(
-                    "UPDATE history SET use_count = use_count + ?5, created_at = ?2, cwd = ?3, session_id = ?4
-                     WHERE id = ?1",
+                    "UPDATE history SET use_count = ?5, created_at = ?2, cwd = ?3, session_id = ?4 WHERE id = ?1",
                 )?
-                .execute(params![found.row, at, submission.cwd, submission.session, uses])?;
+                .execute(params![found.row, at, submission.cwd, submission.session, uses])?
         } else {
-            self.conn
-                .prepare_cached("UPDATE history SET use_count = use_count + ?2 WHERE id = ?1")?
-                .execute([found.row, uses])?;
-        }
-        Ok(())
+            self.conn.prepare_cached("UPDATE history SET use_count = ?2 WHERE id = ?1")?.execute([found.row, uses])?
+        };
+        unless_kept_out(written)?;
+        Ok(uses)
     }
 
     pub(super) fn find(&self, prompt: &str) -> rusqlite::Result<Option<Found>> {
@@ -88,10 +89,10 @@ impl Ledger<'_> {
         let found = |row: &rusqlite::Row<'_>| {
             Ok(Found {
                 row: row.get(0)?,
-                created_at: row.get(1)?,
-                cwd: row.get(2)?,
-                session: row.get(3)?,
-                uses: row.get(4)?,
+                created_at: value::number(row, 1)?,
+                cwd: value::optional_text(row, 2)?,
+                session: value::optional_text(row, 3)?,
+                uses: value::number(row, 4)?,
             })
         };
         self.conn.prepare_cached(sql)?.query_row([prompt], found).optional()
@@ -239,4 +240,9 @@ impl Ledger<'_> {
             .execute(params![id, key, submission.session, submission.cwd])?;
         Ok(())
     }
+}
+
+/// A trigger of the owner's that says `RAISE(IGNORE)` lets a statement do nothing without an error.
+fn unless_kept_out(written: usize) -> rusqlite::Result<()> {
+    if written == 0 { Err(rusqlite::Error::StatementChangedRows(0)) } else { Ok(()) }
 }

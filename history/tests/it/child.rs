@@ -4,7 +4,7 @@
 
 use std::process::{Child, Command, Stdio};
 
-use history::{HistoryStorage, Import, SearchOptions};
+use history::{HistoryStorage, Import, SearchOptions, Selection};
 
 /// Starts this binary to do `job` with `argument`.
 pub(crate) fn start(job: &str, argument: &std::path::Path) -> Command {
@@ -52,6 +52,13 @@ fn does_its_job() {
             let lines = numbered_lines(40_000);
             let source = Import::lines("lines", lines.as_bytes());
             store.import(source, |sum| println!("\nacknowledged {}", sum.added)).unwrap();
+        }
+        ["forget-after-chdir"] => {
+            std::env::set_current_dir(&path).unwrap();
+            let store = HistoryStorage::open("history.db").unwrap();
+            store.add("gone", None).wait().unwrap();
+            std::env::set_current_dir("/").unwrap();
+            assert_eq!(store.delete(Selection::all()).wait().unwrap().rows(), 1);
         }
         ["repair"] => {
             let store = HistoryStorage::open(&path).unwrap();

@@ -4,6 +4,7 @@
 
 mod adding;
 mod bulk;
+mod callers;
 mod child;
 mod damage;
 mod files;
@@ -11,6 +12,7 @@ mod forgetting;
 mod guest;
 mod heard;
 mod importing;
+mod odd_forms;
 mod processes;
 mod searching;
 mod vectors;

@@ -22,7 +22,7 @@ pub(crate) struct Tally {
     pub(crate) added: u64,
     /// Prompts that the harness had written, or that were known.
     pub(crate) known: u64,
-    /// Prompts that are not to be recorded: deleted on purpose, or typed in an excluded directory.
+    /// Prompts that are not to be recorded: deleted on purpose, typed in an excluded directory, kept out by the owner.
     pub(crate) refused: u64,
 }
 
@@ -31,7 +31,7 @@ impl Tally {
         for outcome in outcomes {
             match outcome.recorded() {
                 Recorded::Inserted | Recorded::Bumped => self.added += 1,
-                Recorded::Empty | Recorded::Forgotten | Recorded::Excluded => self.refused += 1,
+                Recorded::Empty | Recorded::Forgotten | Recorded::Excluded | Recorded::Refused => self.refused += 1,
                 _ => self.known += 1,
             }
         }

@@ -56,6 +56,7 @@ impl Add {
             Recorded::Empty => ("empty", "it is empty; not added"),
             Recorded::Forgotten => ("forgotten", "it was deleted on purpose; not added"),
             Recorded::Excluded => ("excluded", "nothing is recorded in this directory; not added"),
+            Recorded::Refused => ("refused", "a trigger of the history's owner keeps it out; not added"),
             _ => ("known", "it is there already"),
         };
         context.out.line(said)?;
