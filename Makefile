@@ -2,9 +2,12 @@
 CARGO ?= cargo
 AGENT_DIR ?=
 PREFIX ?= $(HOME)/.local
+DESTDIR ?=
+ROOT = $(DESTDIR)$(PREFIX)
+BINARY ?= target/release/watcher
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo check test doc bench fuzz install clean
+.PHONY: help run demo check test doc bench fuzz install install-built clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,15 +37,19 @@ bench: ## Benchmarks, each beside its physical floor in the same run
 fuzz: ## Property tests with many more cases (FUZZ_CASES=100000)
 	PROPTEST_CASES=$${FUZZ_CASES:-20000} $(CARGO) test --release --workspace --all-features --locked -- property
 
-install: ## Install the binary, its man pages and shell completions below PREFIX (~/.local)
+install: ## Install the binary, its man pages and shell completions below PREFIX (~/.local; DESTDIR goes before it)
 	$(CARGO) build --release --locked -p watcher
-	install -Dm755 target/release/watcher "$(PREFIX)/bin/watcher"
-	target/release/watcher man "$(PREFIX)/share/man/man1"
-	mkdir -p "$(PREFIX)/share/bash-completion/completions" "$(PREFIX)/share/zsh/site-functions" \
-		"$(PREFIX)/share/fish/vendor_completions.d"
-	target/release/watcher completions bash > "$(PREFIX)/share/bash-completion/completions/watcher"
-	target/release/watcher completions zsh > "$(PREFIX)/share/zsh/site-functions/_watcher"
-	target/release/watcher completions fish > "$(PREFIX)/share/fish/vendor_completions.d/watcher.fish"
+	$(MAKE) --no-print-directory install-built
+
+# What `install` does with the binary that is built, whichever that is.
+install-built:
+	install -d -m 755 "$(ROOT)/bin" "$(ROOT)/share/man/man1" "$(ROOT)/share/bash-completion/completions" \
+		"$(ROOT)/share/zsh/site-functions" "$(ROOT)/share/fish/vendor_completions.d"
+	install -m 755 "$(BINARY)" "$(ROOT)/bin/watcher"
+	"$(BINARY)" man "$(ROOT)/share/man/man1"
+	"$(BINARY)" completions bash > "$(ROOT)/share/bash-completion/completions/watcher"
+	"$(BINARY)" completions zsh > "$(ROOT)/share/zsh/site-functions/_watcher"
+	"$(BINARY)" completions fish > "$(ROOT)/share/fish/vendor_completions.d/watcher.fish"
 
 clean: ## Remove what was built
 	$(CARGO) clean

@@ -3,22 +3,26 @@
 //! A shell asks with `COMPLETE=SHELL watcher -- WORDS`; what it needs for that, `watcher completions SHELL` prints. Asking
 //! never fails and never writes: where nothing can be found out, nothing is proposed.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsStr;
 use std::io::Write;
 
 use anyhow::{Context as _, Result};
 use clap::{Args, FromArgMatches as _, ValueEnum};
-use clap_complete::env::Shells;
+use clap_complete::env::{Elvish, Fish, Powershell, Shells, Zsh};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
 use session_core::storage::FileSessionStorage;
 use session_core::{AgentDir, Catalog, Environment, ListDepth, Pointers, Session, SystemClock, Trash};
 
+use super::bash::Bash;
 use super::{Common, Context, text};
 use crate::agents::{self, Selection};
 use crate::exit::Exit;
 
 /// How shells ask.
-pub(super) const VARIABLE: &str = "COMPLETE";
+const VARIABLE: &str = "COMPLETE";
+const SHELLS: Shells<'_> = Shells(&[&Bash, &Elvish, &Fish, &Powershell, &Zsh]);
+/// `compinit` makes the whole script a function, whose first call so far only defined what answers the next ones.
+const AUTOLOADED: &str = "if [[ $funcstack[1] == _watcher ]]; then _clap_dynamic_completer_watcher \"$@\"; fi\n";
 /// More than anybody chooses from.
 const MOST: usize = 100;
 /// How much of a session's name stands beside its id.
@@ -46,14 +50,21 @@ enum Shell {
     Zsh,
 }
 
+/// Answers a shell that asks, and ends the process then.
+pub(super) fn answer() {
+    clap_complete::CompleteEnv::with_factory(super::definition).var(VARIABLE).shells(SHELLS).complete();
+}
+
 impl Completions {
     pub(crate) fn run(self, context: &mut Context) -> Result<Exit> {
         let name = self.shell.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default();
-        let shells = Shells::builtins();
-        let shell = shells.completer(&name).with_context(|| format!("no completions for {name}"))?;
+        let shell = SHELLS.completer(&name).with_context(|| format!("no completions for {name}"))?;
         let mut script = Vec::new();
         shell.write_registration(VARIABLE, "watcher", "watcher", "watcher", &mut script)?;
         script.flush()?;
+        if matches!(self.shell, Shell::Zsh) {
+            script.extend_from_slice(AUTOLOADED.as_bytes());
+        }
         context.out.raw(&script)?;
         Ok(Exit::Done)
     }
@@ -83,7 +94,8 @@ fn propose(begin: &OsStr, all: fn(&AgentDir, &Environment) -> Option<Vec<Proposa
     let (Some(begin), Some(all)) = (begin.to_str(), agent.and_then(|agent| all(&agent, &environment))) else {
         return Vec::new();
     };
-    let begin = begin.to_lowercase();
+    // zsh hands words over as they were typed.
+    let begin = begin.replace(['\\', '\'', '"'], "").to_lowercase();
     let fitting = all.into_iter().filter_map(|(id, name)| {
         if id.to_lowercase().starts_with(&begin) {
             return Some(CompletionCandidate::new(id).help(Some(name.into())));
@@ -96,24 +108,12 @@ fn propose(begin: &OsStr, all: fn(&AgentDir, &Environment) -> Option<Vec<Proposa
 
 /// The agent directory that the words of the command line name so far; of words that are not understood the rest counts.
 fn selection(environment: &Environment) -> Selection {
-    // `watcher -- watcher WORDS`; bash makes words of their own of equals signs.
-    let words: Vec<OsString> = std::env::args_os().skip_while(|word| word != "--").skip(1).collect();
-    let mut joined: Vec<OsString> = Vec::new();
-    let mut glue = false;
-    for word in words {
-        match joined.last_mut() {
-            Some(last) if word == "=" => {
-                last.push("=");
-                glue = true;
-            }
-            Some(last) if std::mem::take(&mut glue) => last.push(word),
-            _ => joined.push(word),
-        }
-    }
-    let Ok(matches) = super::definition().ignore_errors(true).try_get_matches_from(joined) else {
+    // `watcher -- watcher WORDS`.
+    let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
+    let matches = super::definition().ignore_errors(true).try_get_matches_from(words);
+    let Ok(common) = matches.and_then(|matches| Common::from_arg_matches(&matches)) else {
         return Selection::default();
     };
-    let Ok(common) = Common::from_arg_matches(&matches) else { return Selection::default() };
     let mut selection = common.selection();
     for dir in &mut selection.dirs {
         // A shell has not done this yet.

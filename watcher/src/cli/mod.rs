@@ -1,5 +1,6 @@
 //! The command line: definitions here, one file a command beside it, and all printing in `output`.
 
+mod bash;
 mod blobs;
 mod busy;
 mod completions;
@@ -156,7 +157,7 @@ struct Context {
 /// Reads the command line and runs one command.
 pub(crate) fn main() -> ExitCode {
     // A shell that asks for completions gets them here, and nothing else happens.
-    clap_complete::CompleteEnv::with_factory(definition).var(completions::VARIABLE).complete();
+    completions::answer();
     let parsed = definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,

@@ -27,12 +27,24 @@ pub(crate) enum Service {
     /// Write the unit (systemd) or agent (launchd)
     Install(Install),
     /// Remove what `install` wrote
+    #[command(after_help = "\
+Examples:
+  watcher service uninstall
+
+A file that is not ours stays.")]
     Uninstall,
     /// Say whether it is installed and up to date
+    #[command(after_help = "\
+Examples:
+  watcher service status --json")]
     Status,
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  watcher service install --print
+  watcher service install --agent-dir ~/work/agent")]
 pub(crate) struct Install {
     /// Print what would be written
     #[arg(long)]

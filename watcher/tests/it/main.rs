@@ -13,6 +13,7 @@ mod first_cut;
 mod fixture;
 mod habits;
 mod hook;
+mod install;
 mod keeping;
 mod plugin;
 mod pointers;

@@ -248,13 +248,12 @@ fn help_teaches_by_examples() {
         let name = Path::new(page).file_stem().unwrap().to_str().unwrap();
         let words: Vec<&str> = name.split('-').skip(1).collect();
         let help = fixture.prints(&with(&words, &["--help"]));
-        let group = fixture.prints(&with(&words[..words.len().min(1)], &["--help"]));
         // What is read from standard input comes from somewhere: then `watcher` stands behind a pipe.
         let taught = |help: &str| {
             let mut lines = help.lines().skip_while(|line| *line != "Examples:").skip(1);
             lines.next().is_some_and(|example| example.starts_with("  ") && example.contains("watcher "))
         };
-        assert!(taught(&help) || taught(&group), "{name} has no examples:\n{help}");
+        assert!(taught(&help), "{name} has no examples:\n{help}");
         let page = fs::read_to_string(page).unwrap();
         assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");
     }
