@@ -33,6 +33,23 @@ impl Watcher {
         }
     }
 
+    /// How often its threads went to sleep, and how long they ran.
+    #[cfg(target_os = "linux")]
+    fn activity(&self) -> (u64, Duration) {
+        let mut sum = (0, Duration::ZERO);
+        for task in fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap() {
+            let task = task.unwrap().path();
+            let read = |name: &str| fs::read_to_string(task.join(name)).unwrap_or_default();
+            let status = read("status");
+            let count = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+            sum.0 += count.map_or(0, |count| count.trim().parse::<u64>().unwrap());
+            let schedule = read("schedstat");
+            let ran = schedule.split_whitespace().next().map_or(0, |nanos| nanos.parse::<u64>().unwrap());
+            sum.1 += Duration::from_nanos(ran);
+        }
+        sum
+    }
+
     /// A line of the process's status that holds kilobytes or a count.
     fn status(&self, name: &str) -> u64 {
         let status = fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap_or_default();
@@ -51,7 +68,7 @@ impl Drop for Watcher {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let parts: [(&str, fn()); 3] = [("latency", latency), ("start", start), ("sync", first_sync)];
+    let parts: [(&str, fn()); 4] = [("latency", latency), ("start", start), ("sync", first_sync), ("idle", idle)];
     for (name, part) in parts {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {
             part();
@@ -168,6 +185,34 @@ fn start() {
         floor.as_secs_f64(),
         took.as_secs_f64() / floor.as_secs_f64()
     );
+}
+
+/// A minute without news (K52): how often any thread woke, and what the processor did.
+#[cfg(target_os = "linux")]
+fn idle() {
+    let (count, seconds) = (500, scale("BENCH_IDLE_SECONDS", 60) as u64);
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..count {
+        let sessions = dir.path().join(format!("sessions/--w{n}--"));
+        fs::create_dir_all(&sessions).unwrap();
+        fs::write(sessions.join("x.jsonl"), header(&format!("s{n}"))).unwrap();
+    }
+    let (watcher, _) = Watcher::start(dir.path());
+    // What the start left to do is done.
+    std::thread::sleep(Duration::from_secs(2));
+    let (woken, busy) = watcher.activity();
+    std::thread::sleep(Duration::from_secs(seconds));
+    let (woken, busy) = (watcher.activity().0 - woken, watcher.activity().1.saturating_sub(busy));
+    println!(
+        "idle on {count} directories for {seconds} s: {woken} wake-ups (under 30 a minute wanted), {:.1} ms of CPU \
+         (under 50 a minute wanted); floor: nothing",
+        busy.as_secs_f64() * 1000.0
+    );
+}
+
+#[cfg(not(target_os = "linux"))]
+fn idle() {
+    println!("idle: wake-ups are counted on Linux only");
 }
 
 fn sync(agent: &Path) -> Duration {

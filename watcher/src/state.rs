@@ -1,9 +1,10 @@
-//! What a watcher tells about itself: a small file that it replaces now and then, and that `status` reads.
+//! What a watcher tells about itself: a small file that it replaces when there are news and touches at each beat, and that
+//! `status` reads.
 //!
 //! Heartbeat and progress are two things: a watcher whose history is stuck still beats.
 
-use std::fs::{self, OpenOptions};
-use std::io::Write;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -110,7 +111,14 @@ impl Condition {
 
 /// Reads what the last watcher told; none when there was none, or what it left can't be read.
 pub(crate) fn read(place: &Place) -> Option<State> {
-    serde_json::from_slice(&fs::read(place.state_file()).ok()?).ok()
+    let mut file = File::open(place.state_file()).ok()?;
+    let mut text = Vec::new();
+    file.read_to_end(&mut text).ok()?;
+    let mut state: State = serde_json::from_slice(&text).ok()?;
+    if let Ok(beat) = file.metadata().and_then(|metadata| metadata.modified()) {
+        state.heartbeat = state.heartbeat.max(Timestamp::from_system(beat).millis());
+    }
+    Some(state)
 }
 
 pub(crate) fn now() -> Millis {
@@ -202,11 +210,14 @@ impl Board {
                     inner = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 let closing = inner.closing;
-                inner.is_new = false;
+                let is_beat = !std::mem::take(&mut inner.is_new) && !closing;
                 inner.state.heartbeat = now();
                 let state = inner.state.clone();
                 drop(inner);
-                if let Err(error) = write(&place.state_file(), &state) {
+                let path = place.state_file();
+                // A file that was replaced goes to the disk at once on many file systems: too much for saying that we live.
+                let told = if is_beat { touch(&path).or_else(|_| write(&path, &state)) } else { write(&path, &state) };
+                if let Err(error) = told {
                     tracing::debug!(%error, "the state file can't be written");
                 }
                 if closing {
@@ -224,6 +235,11 @@ impl Board {
         self.lock().closing = true;
         self.0.news.notify_all();
     }
+}
+
+/// A beat without news is the file's time.
+fn touch(path: &Path) -> std::io::Result<()> {
+    File::options().append(true).open(path)?.set_modified(SystemTime::now())
 }
 
 /// Replaces the file at once. Not synced: after a power cut nothing runs that it could tell of.
@@ -251,6 +267,22 @@ mod tests {
         assert_eq!(judge(&State { following: false, ..state.clone() }), Condition::Syncing);
         assert_eq!(judge(&State { heartbeat: 50_000, ..state.clone() }), Condition::Silent);
         assert_eq!(Condition::of(&stuck, false, 101_000), Condition::Stopped);
+    }
+
+    #[test]
+    fn a_beat_without_news_is_the_file_s_time() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = Place::of(&session_core::AgentDir::at(dir.path()).unwrap());
+        let _running = place.lock(Timestamp::from_millis(0).unwrap()).unwrap();
+        let path = place.state_file();
+        assert!(touch(&path).is_err());
+        write(&path, &State { heartbeat: 5, files: 7, ..State::default() }).unwrap();
+        let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(60);
+        File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        let told = read(&place).unwrap();
+        assert_eq!((told.heartbeat, told.files), (60_000, 7));
+        touch(&path).unwrap();
+        assert!(read(&place).unwrap().heartbeat > 60_000);
     }
 
     #[test]

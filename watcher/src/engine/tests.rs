@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 
-use ::tests::recording::RecordingStorage;
+use ::tests::recording::{CallKind, RecordingStorage};
 use session_core::storage::FileSessionStorage;
 use session_core::{Pointers, TerminalId};
 
@@ -537,6 +537,33 @@ fn a_day_with_a_thousand_prompts_costs_no_more_than_its_looks() {
         assert_eq!(report.tally.added, 0, "the event was enough");
     }
     assert_eq!(world.prompts().len(), known);
+}
+
+#[test]
+fn a_minute_without_news_is_one_look_that_reads_and_writes_nothing() {
+    // K52: the counts; what they cost in time is in `make bench`.
+    let mut world = World::new();
+    for n in 0..500 {
+        let path = world.begin(&format!("--w{n}--/x.jsonl"), &format!("s{n}"));
+        append(&path, message(n, &format!("prompt {n}")));
+    }
+    world.reconcile();
+    let conn = history::rusqlite::Connection::open(world.agent().history_db()).unwrap();
+    let version = || conn.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0)).unwrap();
+    let before = (world.storage.bytes_read(), world.storage.count(CallKind::OpenReader), version());
+    let (looked, listed) = (world.storage.count(CallKind::Stat), world.storage.count(CallKind::ReadDir));
+    let (end, mut wake_ups) = (world.now.tick + Duration::from_secs(60), 0);
+    while world.engine().next() <= end {
+        let next = world.engine().next();
+        world.pass(next.saturating_sub(world.now.tick));
+        wake_ups += 1;
+    }
+    assert_eq!(wake_ups, 1);
+    assert_eq!((world.storage.bytes_read(), world.storage.count(CallKind::OpenReader), version()), before);
+    let looks = world.storage.count(CallKind::Stat) - looked;
+    // Two of each directory and two of each file, and some of what is around them.
+    assert!(looks <= 4 * 500 + 20, "{looks} looks at names");
+    assert!(world.storage.count(CallKind::ReadDir) - listed <= 500 + 5);
 }
 
 #[test]

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use notify::event::{AccessKind, AccessMode};
-use notify::{EventKind, RecommendedWatcher, RecursiveMode, Watcher};
+use notify::{Config, EventKind, EventKindMask, RecommendedWatcher, RecursiveMode, Watcher};
 
 use super::poll::network_file_system;
 use super::{Coverage, Hint, Source};
@@ -26,7 +25,9 @@ impl NotifySource {
                 hear(Hint::Everything);
             }
         };
-        let watcher = notify::recommended_watcher(hear).map_err(|error| reason(&error))?;
+        // Not when something is opened: our own looks at directories would wake us.
+        let config = Config::default().with_event_kinds(EventKindMask::CORE);
+        let watcher = RecommendedWatcher::new(hear, config).map_err(|error| reason(&error))?;
         Ok(Self { watcher })
     }
 }
@@ -52,11 +53,7 @@ fn hints(event: notify::Event) -> Vec<Hint> {
     if event.need_rescan() {
         return vec![Hint::Everything];
     }
-    let is_reading = match event.kind {
-        EventKind::Access(AccessKind::Close(AccessMode::Write)) => false,
-        EventKind::Access(_) => true,
-        _ => false,
-    };
+    let is_reading = matches!(event.kind, EventKind::Access(_));
     if is_reading { Vec::new() } else { event.paths.into_iter().map(Hint::Changed).collect() }
 }
 
@@ -77,7 +74,7 @@ fn reason(error: &notify::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use notify::event::{CreateKind, Flag};
+    use notify::event::{AccessKind, AccessMode, CreateKind, Flag};
 
     #[test]
     fn reading_is_no_hint_and_a_rescan_means_everything() {

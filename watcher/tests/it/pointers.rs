@@ -92,3 +92,75 @@ fn a_session_whose_harness_writes_no_pointer_gets_its_terminal_s() {
     assert_eq!(watcher.end().1, Some(0));
     assert_eq!(world.target("tmux-%42").as_deref(), Some(session.as_path()));
 }
+
+/// A terminal, and a harness in its foreground that appends each line typed into it to its session.
+#[cfg(target_os = "linux")]
+struct Terminal {
+    keyboard: fs::File,
+    id: String,
+    harness: Child,
+}
+
+#[cfg(target_os = "linux")]
+impl Terminal {
+    /// Runs a shell script as the session leader of a new terminal.
+    fn run(script: &str) -> Self {
+        use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+        let keyboard = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC).unwrap();
+        grantpt(&keyboard).unwrap();
+        unlockpt(&keyboard).unwrap();
+        let name = ptsname(&keyboard, Vec::new()).unwrap().into_string().unwrap();
+        let side = fs::File::options().read(true).write(true).open(&name).unwrap();
+        let mut command = Command::new("setsid");
+        command.args(["--ctty", "sh", "-c", script]).env_clear().env("PATH", "/usr/bin:/bin");
+        // The terminal counts, whatever the environment says.
+        command.env("TMUX_PANE", "%99");
+        let harness = command.stdin(side.try_clone().unwrap()).stdout(side.try_clone().unwrap()).stderr(side).spawn();
+        let harness = harness.expect("`setsid` of util-linux gives a process a terminal of its own");
+        Self { keyboard: keyboard.into(), id: name.trim_start_matches("/dev/").replace('/', "-"), harness }
+    }
+
+    fn enter(&mut self, line: &str) {
+        use std::io::Write;
+        writeln!(self.keyboard, "{line}").unwrap();
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Terminal {
+    fn drop(&mut self) {
+        let _ = self.harness.kill();
+        let _ = self.harness.wait();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_foreground_of_a_real_terminal_gets_its_pointer_and_its_background_does_not() {
+    let world = World::new();
+    let path = |session: Session| session.path().to_owned();
+    let front = path(Session::begin(&world, "--w--", "0000000000000b11", "/w"));
+    let back = path(Session::begin(&world, "--w--", "0000000000000b12", "/w"));
+    let fifo = world.home().join("fifo");
+    assert!(Command::new("mkfifo").arg(&fifo).status().unwrap().success());
+    let watcher = world.run(&[]);
+    // `set -m` gives each job a process group of its own, as an interactive shell does; the shell itself writes no session.
+    // The job in the background opens the pipe twice, so that it still holds its session when it has written.
+    let script = format!(
+        "stty -echo; set -m; (exec 8>>'{back}'; cat '{fifo}' '{fifo}' >&8) & \
+         (exec 9>>'{front}'; while IFS= read -r line; do printf '%s\\n' \"$line\" >&9; done); true",
+        back = back.display(),
+        fifo = fifo.display(),
+        front = front.display(),
+    );
+    let mut terminal = Terminal::run(&script);
+    terminal.enter(&user_line(1, 1_767_605_401_000, "in front"));
+    until("the pointer is there", || world.target(&terminal.id).as_deref() == Some(front.as_path()));
+
+    fs::write(&fifo, user_line(1, 1_767_605_402_000, "in the background") + "\n").unwrap();
+    until("the prompt has arrived", || world.finds("in the background"));
+    watcher.signal("TERM");
+    assert_eq!(watcher.end().1, Some(0));
+    assert_eq!(world.target(&terminal.id).as_deref(), Some(front.as_path()));
+    assert_eq!(world.target("tmux-%99"), None);
+}
