@@ -1,23 +1,17 @@
 //! What must not get into the history: secrets, directories that are never recorded, prompts that were deleted.
 
-use globset::GlobSet;
-
-use crate::{redact::Redaction, submission::Submission, tombstone::Tombstones};
+use crate::{exclusions::Exclusions, redact::Redaction, submission::Submission, tombstone::Tombstones};
 
 /// The rules that stand before the ledger.
 pub(crate) struct Guard {
     pub(crate) redaction: Option<Redaction>,
-    pub(crate) excluded: GlobSet,
+    pub(crate) exclusions: Exclusions,
     pub(crate) tombstones: Tombstones,
 }
 
 impl Guard {
     pub(crate) fn excludes(&self, submission: &Submission) -> bool {
-        submission.cwd.as_ref().is_some_and(|cwd| {
-            // Whoever writes `/secret/**` means `/secret` as well, which that pattern matches with a slash alone.
-            let cwd = cwd.trim_end_matches('/');
-            self.excluded.is_match(cwd) || self.excluded.is_match(format!("{cwd}/"))
-        })
+        submission.cwd.as_ref().is_some_and(|cwd| self.exclusions.hold(cwd))
     }
 
     /// The text to record, and the kinds of secrets that it lost.

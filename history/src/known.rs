@@ -115,12 +115,10 @@ mod tests {
         time::Duration,
     };
 
-    use globset::GlobSet;
-
     use super::*;
     use crate::{
-        database::Mode, guard::Guard, ledger::Ledger, place, schema::Shape, submission::Submission,
-        tombstone::Tombstones,
+        database::Mode, exclusions::Exclusions, guard::Guard, ledger::Ledger, place, schema::Shape,
+        submission::Submission, tombstone::Tombstones,
     };
 
     /// Lines without times are all of one second; each of them must not cost a look at all of them.
@@ -138,8 +136,11 @@ mod tests {
         };
         conn.progress_handler(1, Some(count)).unwrap();
         let shape = Shape::read(&conn).unwrap();
-        let guard =
-            Guard { redaction: None, excluded: GlobSet::empty(), tombstones: Tombstones::of(Path::new("nowhere")) };
+        let guard = Guard {
+            redaction: None,
+            exclusions: Exclusions::default(),
+            tombstones: Tombstones::of(Path::new("nowhere")),
+        };
         let ledger = Ledger::new(&conn, &shape, &guard, 0);
         let mut known = Known { version: Some(shape.version), ..Known::default() };
         let mut import = |numbers: std::ops::Range<usize>| {

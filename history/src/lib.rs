@@ -46,6 +46,7 @@ mod database;
 mod detach;
 mod entry;
 mod error;
+mod exclusions;
 mod export;
 mod fold;
 mod forget;

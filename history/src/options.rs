@@ -6,13 +6,7 @@ use std::{
     time::{Duration, SystemTime},
 };
 
-use globset::{Glob, GlobSet, GlobSetBuilder};
-
-use crate::{
-    error::{Error, ErrorKind, Result},
-    redact::Redaction,
-    storage::HistoryStorage,
-};
+use crate::{error::Result, exclusions::Exclusions, redact::Redaction, storage::HistoryStorage};
 
 /// Whether a store may write.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -41,7 +35,7 @@ pub struct OpenOptions {
     pub(crate) patience: Duration,
     pub(crate) clock: Clock,
     pub(crate) redaction: Option<Redaction>,
-    pub(crate) excluded: GlobSet,
+    pub(crate) exclusions: Exclusions,
 }
 
 pub(crate) type Clock = Arc<dyn Fn() -> i64 + Send + Sync>;
@@ -64,7 +58,7 @@ impl OpenOptions {
             patience: Duration::from_secs(60),
             clock: Arc::new(clock),
             redaction: None,
-            excluded: GlobSet::empty(),
+            exclusions: Exclusions::default(),
         }
     }
 
@@ -97,19 +91,25 @@ impl OpenOptions {
         self
     }
 
-    /// Never records what is submitted in a directory that one of these patterns matches: `/home/u/secret/**` is that
-    /// directory and all below it. A `*` stands for slashes too.
+    /// Never records what is submitted in a directory that one of these patterns matches, or below it. A `*` stands for
+    /// slashes too; a pattern begins with `/`, or with `**/` for directories anywhere.
     ///
     /// # Errors
-    /// [`ErrorKind::Invalid`] for a pattern that is none.
+    /// [`ErrorKind::Invalid`](crate::ErrorKind::Invalid) for a pattern that is none, or that no directory could match.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{OpenOptions, Recorded};
+    /// let store = OpenOptions::new().never_record(["/home/u/private"])?.open(dir.path().join("history.db"))?;
+    /// for cwd in ["/home/u/private", "/home/u/private/letters"] {
+    ///     assert_eq!(store.add("dear diary", Some(cwd)).wait()?.recorded(), Recorded::Excluded);
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
     pub fn never_record<'a>(mut self, patterns: impl IntoIterator<Item = &'a str>) -> Result<Self> {
-        let mut set = GlobSetBuilder::new();
-        for pattern in patterns {
-            let invalid = |error: globset::Error| Error::new(ErrorKind::Invalid, Path::new(pattern), error.to_string());
-            set.add(Glob::new(pattern).map_err(invalid)?);
-        }
-        self.excluded =
-            set.build().map_err(|error| Error::new(ErrorKind::Invalid, Path::new(""), error.to_string()))?;
+        self.exclusions = Exclusions::new(patterns)?;
         Ok(self)
     }
 

@@ -98,7 +98,7 @@ impl OpenOptions {
         let rows = salvage(path);
         let guard = Guard {
             redaction: self.redaction.clone(),
-            excluded: self.excluded.clone(),
+            exclusions: self.exclusions.clone(),
             tombstones: Tombstones::of(path),
         };
         let mut supplied = 0;

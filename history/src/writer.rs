@@ -94,7 +94,7 @@ impl Queue {
         let done = Arc::new(Done::default());
         let guard = Guard {
             redaction: options.redaction.clone(),
-            excluded: options.excluded.clone(),
+            exclusions: options.exclusions.clone(),
             tombstones: Tombstones::of(&path),
         };
         let clock = Arc::clone(&options.clock);

@@ -28,10 +28,10 @@ include = ["*/*.jsonl"]   # files below a root; "**/*.jsonl" takes the sessions 
 exclude = []              # patterns of the same kind
 roots = []                # more directories of session directories
 redact = false            # replace what looks like a secret before a prompt is recorded
-never_record = []         # patterns of working directories whose prompts are not recorded
+never_record = []         # e.g. ["~/private"]: prompts typed there or below are not recorded; * and **/ are understood
 
-[agent."~/.omp/agent"]    # any of these keys, for one agent directory
-redact = true
+# [agent."~/.omp/agent"]  # any of these keys, for one agent directory
+# redact = true
 "#;
 
 /// The file as it is written.
@@ -135,7 +135,7 @@ impl Settings {
     /// What is in force for an agent directory: flags before its section before the defaults.
     ///
     /// # Errors
-    /// A pattern that is none.
+    /// [`Exit::Usage`] for a pattern that is none, or a root that is relative.
     pub(crate) fn of(&self, agent: &AgentDir) -> Result<AgentSettings> {
         let storage = FileSessionStorage::new();
         let root = storage.resolve(agent.root());
@@ -147,7 +147,8 @@ impl Settings {
                 layers().find_map(|keys| keys.$key.clone())
             };
         }
-        let filter = Filter::new(&first!(include).unwrap_or_default(), &first!(exclude).unwrap_or_default())?;
+        let filter = Filter::new(&first!(include).unwrap_or_default(), &first!(exclude).unwrap_or_default());
+        let filter = filter.map_err(|error| Refusal::new(Exit::Usage, format!("include, exclude: {error}")))?;
         let mut roots = vec![agent.sessions()];
         for root in first!(roots).unwrap_or_default() {
             let root = self.expand(&root);
@@ -164,10 +165,15 @@ impl Settings {
             plan: Plan { roots, filter, reconcile: Duration::from_secs(seconds) },
             polling: first!(polling).unwrap_or_default(),
             redact: first!(redact).unwrap_or_default(),
-            never_record: first!(never_record).unwrap_or_default(),
+            never_record: first!(never_record).unwrap_or_default().iter().map(|text| self.expand_text(text)).collect(),
         };
         settings.history()?;
         Ok(settings)
+    }
+
+    fn expand_text(&self, path: &str) -> String {
+        // A home whose name is no text can't be written into a pattern.
+        self.expand(Path::new(path)).to_str().map_or_else(|| path.to_owned(), str::to_owned)
     }
 
     fn expand(&self, path: &Path) -> PathBuf {
@@ -182,9 +188,10 @@ impl AgentSettings {
     /// How the history is opened.
     ///
     /// # Errors
-    /// A pattern that is none.
+    /// [`Exit::Usage`] for a pattern that is none.
     pub(crate) fn history(&self) -> Result<OpenOptions> {
-        let options = OpenOptions::new().never_record(self.never_record.iter().map(String::as_str))?;
+        let options = OpenOptions::new().never_record(self.never_record.iter().map(String::as_str));
+        let options = options.map_err(|error| Refusal::new(Exit::Usage, format!("never_record: {error}")))?;
         Ok(if self.redact { options.redact(Redaction::known()) } else { options })
     }
 
@@ -267,8 +274,22 @@ mod tests {
         }
         let relative = settings("[default]\nroots = ['x']\n").unwrap();
         assert!(relative.of(&AgentDir::at("/a").unwrap()).is_err());
-        let pattern = settings("[default]\nexclude = ['[']\n").unwrap();
-        assert!(pattern.of(&AgentDir::at("/a").unwrap()).is_err());
+        for (pattern, said) in [
+            ("exclude = ['[']", "exclude: "),
+            ("never_record = ['[x']", "never_record: [x: "),
+            ("never_record = ['private']", "never_record: private: working directories are absolute"),
+        ] {
+            let settings = settings(&format!("[default]\n{pattern}\n")).unwrap();
+            let error = settings.of(&AgentDir::at("/a").unwrap()).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+            assert_eq!(error.downcast_ref::<Refusal>().unwrap().exit, Exit::Usage);
+        }
+    }
+
+    #[test]
+    fn what_is_never_recorded_may_begin_with_the_home() {
+        let settings = settings("[default]\nnever_record = ['~/private', '/x']\n").unwrap();
+        assert_eq!(settings.of(&AgentDir::at("/a").unwrap()).unwrap().never_record, ["/home/u/private", "/x"]);
     }
 
     #[test]
