@@ -85,3 +85,19 @@ pub(crate) fn dated_name(path: &Path, what: &str, now: i64) -> PathBuf {
     }
     candidate
 }
+
+/// The copies that were made beside a database, and databases that were moved aside.
+pub(crate) fn kept_beside(path: &Path) -> Vec<PathBuf> {
+    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
+    let ours = [format!("{name}.before-watcher-"), format!("{name}.corrupt-")];
+    let mut kept: Vec<PathBuf> = fs::read_dir(dir)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|file| file.file_name().to_str().is_some_and(|name| ours.iter().any(|start| name.starts_with(start))))
+        .map(|file| file.path())
+        .collect();
+    kept.sort();
+    kept
+}

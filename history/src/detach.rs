@@ -8,6 +8,7 @@ use std::{
 use rusqlite::{Connection, OptionalExtension as _};
 
 use crate::{
+    copy,
     error::{Error, Result},
     index,
     schema::{TABLE_PREFIX, has_table},
@@ -20,6 +21,7 @@ use crate::{
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detached {
     tables: Vec<String>,
+    forgotten: Option<PathBuf>,
     kept: Vec<PathBuf>,
 }
 
@@ -27,6 +29,11 @@ impl Detached {
     /// The tables that went, the caller's own among them.
     pub fn tables(&self) -> &[String] {
         &self.tables
+    }
+
+    /// The list of deleted prompts, when there was one. Without it, whatever still holds such a prompt can bring it back.
+    pub fn forgotten(&self) -> Option<&Path> {
+        self.forgotten.as_deref()
     }
 
     /// Files beside the history that were kept because they hold prompts: copies from first contacts and databases that
@@ -39,13 +46,13 @@ impl Detached {
 pub(crate) fn detach(writer: &mut Writer) -> Result<Detached> {
     let path = writer.database.path.clone();
     let tables = drop_tables(writer).map_err(|error| Error::sqlite(&path, error))?;
-    match fs::remove_file(tombstone::file_of(&path)) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Error::io(&tombstone::file_of(&path), "the list of deleted prompts can't be removed", error));
-        }
-        _ => {}
-    }
-    Ok(Detached { tables, kept: kept_beside(&path) })
+    let list = tombstone::file_of(&path);
+    let forgotten = match fs::remove_file(&list) {
+        Ok(()) => Some(list),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(Error::io(&list, "the list of deleted prompts can't be removed", error)),
+    };
+    Ok(Detached { tables, forgotten, kept: copy::kept_beside(&path) })
 }
 
 fn drop_tables(writer: &mut Writer) -> rusqlite::Result<Vec<String>> {
@@ -120,19 +127,4 @@ fn drop_table(writer: &mut Writer, name: &str, some: Option<&str>) -> rusqlite::
         }
         writer.database.rest(&slice);
     }
-}
-
-fn kept_beside(path: &Path) -> Vec<PathBuf> {
-    let dir = path.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let Some(name) = path.file_name().and_then(|name| name.to_str()) else { return Vec::new() };
-    let ours = [format!("{name}.before-watcher-"), format!("{name}.corrupt-")];
-    let mut kept: Vec<PathBuf> = fs::read_dir(dir)
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|file| file.file_name().to_str().is_some_and(|name| ours.iter().any(|start| name.starts_with(start))))
-        .map(|file| file.path())
-        .collect();
-    kept.sort();
-    kept
 }

@@ -1,11 +1,12 @@
 //! Deleting prompts so that they stay away `[H5b]`: the list of deleted ones first, then rows, words and records, then
 //! the traces in the file. It can't reach session files, which still hold the text.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, path::PathBuf};
 
 use rusqlite::params;
 
 use crate::{
+    copy,
     database::Database,
     error::{Error, Result},
     schema::Fts,
@@ -20,6 +21,7 @@ pub struct Deleted {
     rows: usize,
     sessions: BTreeSet<String>,
     log_truncated: bool,
+    copies: Vec<PathBuf>,
 }
 
 impl Deleted {
@@ -31,6 +33,11 @@ impl Deleted {
     /// The sessions that the prompts were submitted to, as far as that was recorded. Their files still hold the text.
     pub fn sessions(&self) -> impl Iterator<Item = &str> {
         self.sessions.iter().map(String::as_str)
+    }
+
+    /// Copies that were made of the history before, and corrupt ones that were moved aside: they may still hold the text.
+    pub fn copies(&self) -> &[PathBuf] {
+        &self.copies
     }
 
     /// Whether the write-ahead log was emptied. It is not while another process has the database open (or may have, where
@@ -66,6 +73,7 @@ pub(crate) fn delete(writer: &mut Writer, selection: &Selection) -> Result<Delet
     secure(true, &writer.database)?;
     let result = remove(writer, &doomed, &mut deleted);
     secure(false, &writer.database)?;
+    deleted.copies = copy::kept_beside(&writer.database.path);
     result.map(|()| deleted)
 }
 

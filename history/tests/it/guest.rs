@@ -269,11 +269,15 @@ fn h5a_first_contact_makes_a_copy_and_detach_takes_everything_away() {
             .apply(Vec::new(), |transaction, _| Ok(transaction.execute_batch("CREATE TABLE watcher_more(a)")?))
             .wait()
             .unwrap();
+        let deleted = store.delete(history::Selection::all().matching("^ours$").unwrap()).wait().unwrap();
+        assert_eq!((deleted.rows(), deleted.copies()), (1, [copy.clone()].as_slice()));
         let detached = store.detach().unwrap();
+        assert_eq!(detached.forgotten(), Some(dir.path().join("history.db.forgotten").as_path()));
+        assert!(!dir.path().join("history.db.forgotten").exists());
         assert!(detached.tables().contains(&"watcher_more".to_owned()), "{detached:?}");
         assert_eq!(detached.kept(), [copy]);
         assert_eq!(names(&owner.conn), before);
-        assert_eq!(owner.rows().len(), 2, "rows stay");
+        assert_eq!(owner.rows(), [("theirs".to_owned(), 1)], "rows stay");
     }
 }
 

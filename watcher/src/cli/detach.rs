@@ -19,7 +19,8 @@ Examples:
   watcher detach
   watcher detach --agent-dir /srv/agent --json
 
-No watcher may run on the agent directory. Copies of the history from before the first contact are kept and named.")]
+No watcher may run on the agent directory. Copies of the history from before the first contact are kept and named. The
+list of deleted prompts goes, too: `watcher sync` would read them from the session files again.")]
 pub(crate) struct Detach {}
 
 #[derive(Serialize)]
@@ -57,9 +58,10 @@ impl Detach {
                 }
                 let detached = store.detach()?;
                 shown.tables = detached.tables().to_vec();
+                shown.files.extend(detached.forgotten().map(|path| path.display().to_string()));
                 shown.kept = detached.kept().iter().map(|path| path.display().to_string()).collect();
             }
-            shown.files = place.remove(&agent)?.iter().map(|path| path.display().to_string()).collect();
+            shown.files.extend(place.remove(&agent)?.iter().map(|path| path.display().to_string()));
             drop((turn, running));
             let out = &mut context.out;
             out.line(&format!("{}: detached", shown.agent_dir))?;

@@ -27,7 +27,8 @@ Examples:
   watcher history delete --matching 'sk-[a-z0-9]+' --dry-run
   watcher history delete --session 15c0 --yes
 
-Nothing brings a deleted prompt back but typing it again. Session files still hold the text; they are named at the end.")]
+Nothing brings a deleted prompt back but typing it again. Session files and
+earlier copies of the history still hold the text; they are named at the end.")]
 pub(crate) struct Delete {
     /// Rows
     #[arg(value_name = "ROW")]
@@ -48,6 +49,8 @@ struct Shown {
     deleted: usize,
     /// Session files that still hold the text.
     still_in: Vec<PathBuf>,
+    /// Copies of the history from before, which may still hold it.
+    copies: Vec<PathBuf>,
     log_truncated: Option<bool>,
 }
 
@@ -81,6 +84,7 @@ impl Delete {
             rows: chosen.iter().map(rows::Shown::of).collect(),
             deleted: 0,
             still_in: Vec::new(),
+            copies: Vec::new(),
             log_truncated: None,
         };
         if self.confirm.ask(context, &format!("Delete {} for good", plural(chosen.len(), "prompt")))? {
@@ -89,6 +93,7 @@ impl Delete {
             open::tell(&store);
             shown.deleted = deleted.rows();
             shown.log_truncated = Some(deleted.log_truncated());
+            shown.copies = deleted.copies().to_vec();
             for session in deleted.sessions() {
                 shown.still_in.extend(Self::file_of(context, session)?);
             }
@@ -96,6 +101,9 @@ impl Delete {
             context.out.line(&format!("{} deleted", plural(shown.deleted, "prompt")))?;
             for file in &shown.still_in {
                 context.out.line(&format!("still in {}", file.display()))?;
+            }
+            for copy in &shown.copies {
+                context.out.line(&format!("may still be in {}", copy.display()))?;
             }
             if shown.log_truncated == Some(false) {
                 remark("another process reads the history: its log keeps the text until that process is done");
