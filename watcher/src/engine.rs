@@ -86,6 +86,16 @@ pub(crate) struct Report {
     pub(crate) problems: Vec<String>,
     /// Whether everything was looked at.
     pub(crate) reconciled: bool,
+    /// The history said that it is corrupt; the engine can do no more.
+    pub(crate) is_corrupt: bool,
+}
+
+impl Report {
+    /// The history did not take something.
+    fn fail(&mut self, error: &history::Error) {
+        self.is_corrupt |= error.kind() == history::ErrorKind::Corrupt;
+        self.problems.push(error.to_string());
+    }
 }
 
 /// What a pass over directories found.
@@ -339,7 +349,7 @@ impl Engine {
         for changes in changes.chunks(500) {
             if let Err(error) = sink::record(&self.store, changes.to_vec()) {
                 // Positions that are not stored cost a second reading and nothing else.
-                report.problems.push(error.to_string());
+                report.fail(&error);
             }
         }
     }

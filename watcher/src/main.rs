@@ -11,6 +11,7 @@ mod hook;
 mod intake;
 mod ledger;
 mod logging;
+mod mending;
 mod place;
 mod plugin;
 mod prompt;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant, SystemTime};
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 use history::HistoryStorage;
 use session_core::storage::{FileSessionStorage, SessionStorage};
 use session_core::{AgentDir, Timestamp};
@@ -13,6 +13,7 @@ use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::engine::{Engine, Moment, Report};
 use crate::logging::Logging;
+use crate::mending;
 use crate::place::{Place, Running};
 use crate::readiness::Readiness;
 use crate::settings::{AgentSettings, Polling, Sources};
@@ -37,12 +38,14 @@ enum Order {
 pub(crate) struct Prepared {
     pub(crate) agent: AgentDir,
     pub(crate) store: Arc<HistoryStorage>,
+    /// What became of a history that was corrupt.
+    pub(crate) mended: Option<String>,
     settings: AgentSettings,
     place: Place,
     running: Running,
 }
 
-/// Makes the agent directory where missing, takes the lock and opens the history.
+/// Makes the agent directory where missing, takes the lock and opens the history; a corrupt one is moved aside first.
 ///
 /// # Errors
 /// Another watcher runs here; what the file system or the history said.
@@ -50,8 +53,8 @@ pub(crate) fn prepare(agent: AgentDir, settings: AgentSettings) -> Result<Prepar
     FileSessionStorage::new().ensure_dir(agent.root())?;
     let place = Place::of(&agent);
     let running = place.lock(Timestamp::from_system(SystemTime::now()))?;
-    let store = Arc::new(settings.history()?.open(agent.history_db())?);
-    Ok(Prepared { agent, store, settings, place, running })
+    let (store, mended) = mending::open(&settings.history()?, &agent.history_db())?;
+    Ok(Prepared { agent, store: Arc::new(store), mended, settings, place, running })
 }
 
 /// Reads what is there once.
@@ -59,10 +62,15 @@ pub(crate) fn prepare(agent: AgentDir, settings: AgentSettings) -> Result<Prepar
 /// # Errors
 /// What the history said.
 pub(crate) fn sync(prepared: &Prepared, stop: &Arc<AtomicBool>, board: Board) -> Result<Report> {
-    take_spooled(prepared, &board);
-    let mut engine = engine(prepared, prepared.settings.clone(), Box::new(NoSource), board, Arc::clone(stop))?;
+    let Prepared { agent, store, settings, place, .. } = prepared;
+    take_spooled(place, store, &board);
+    let mut engine = engine(agent, store, settings.clone(), Box::new(NoSource), board, Arc::clone(stop))?;
     engine.look_once();
-    Ok(engine.reconcile(Moment { tick: Duration::ZERO, clock: SystemTime::now() }))
+    let report = engine.reconcile(Moment { tick: Duration::ZERO, clock: SystemTime::now() });
+    if report.is_corrupt {
+        bail!("{}; run this again to have it moved aside and begun anew", report.problems.join("; "));
+    }
+    Ok(report)
 }
 
 /// Raises a flag at SIGINT or SIGTERM; a second one ends the process at once.
@@ -151,15 +159,15 @@ fn reload(orders: &[(AgentDir, Sender<Order>)], sources: &Sources, logging: &Log
 }
 
 fn engine(
-    prepared: &Prepared,
+    agent: &AgentDir,
+    store: &Arc<HistoryStorage>,
     settings: AgentSettings,
     source: Box<dyn Source>,
     board: Board,
     stop: Arc<AtomicBool>,
 ) -> Result<Engine> {
     let storage: Arc<dyn SessionStorage> = Arc::new(FileSessionStorage::new());
-    let store = Arc::clone(&prepared.store);
-    Ok(Engine::new(&prepared.agent, settings.plan, storage, store, source, board, stop)?)
+    Ok(Engine::new(agent, settings.plan, storage, Arc::clone(store), source, board, stop)?)
 }
 
 fn source(settings: &AgentSettings, order: &Sender<Order>) -> Box<dyn Source> {
@@ -175,14 +183,18 @@ fn source(settings: &AgentSettings, order: &Sender<Order>) -> Box<dyn Source> {
 
 /// One agent directory, until it is told to stop.
 fn follow(
-    mut prepared: Prepared,
+    prepared: Prepared,
     order: &Sender<Order>,
     ordered: &Receiver<Order>,
     stop: &Arc<AtomicBool>,
     ready: &Sender<()>,
 ) -> Result<()> {
+    let Prepared { agent, mut store, mended, mut settings, place, running } = prepared;
     let board = Board::new();
-    let publisher = board.publish(prepared.place.clone());
+    let publisher = board.publish(place.clone());
+    if let Some(mended) = mended {
+        board.problem(&mended);
+    }
     let processes = Processes::of_system();
     let discovery = processes.available();
     board.change(|state| {
@@ -194,99 +206,139 @@ fn follow(
     let start = Instant::now();
     let moment = || Moment { tick: start.elapsed(), clock: SystemTime::now() };
     let mut is_ready = false;
-    let mut settings = prepared.settings.clone();
     let result = loop {
         let source = source(&settings, order);
-        let made = engine(&prepared, settings.clone(), source, board.clone(), Arc::clone(stop));
-        let mut engine = match made {
-            Ok(engine) => engine,
+        let made = engine(&agent, &store, settings.clone(), source, board.clone(), Arc::clone(stop));
+        let told = match made {
+            Err(error) if mending::is_corrupt(&error) => Told::Corrupt,
             Err(error) => break Err(error),
-        };
-        if discovery.is_ok() {
-            engine.discover_terminals(processes.clone());
-        }
-        let report = engine.reconcile(moment());
-        take_spooled(&prepared, &board);
-        count_rows(&prepared.store, &board);
-        tracing::info!(
-            agent = %prepared.agent.root().display(), added = report.tally.added, files = report.files_read, "synced"
-        );
-        board.change(|state| state.following = true);
-        if !is_ready {
-            is_ready = true;
-            let _ = ready.send(());
-        }
-        match until_told(&mut engine, ordered, &prepared, &board, &moment) {
-            None => {
-                engine.finish();
-                break Ok(());
+            Ok(mut engine) => {
+                if discovery.is_ok() {
+                    engine.discover_terminals(processes.clone());
+                }
+                let report = engine.reconcile(moment());
+                take_spooled(&place, &store, &board);
+                count_rows(&store, &board);
+                tracing::info!(
+                    agent = %agent.root().display(), added = report.tally.added, files = report.files_read, "synced"
+                );
+                board.change(|state| state.following = true);
+                if !std::mem::replace(&mut is_ready, true) {
+                    let _ = ready.send(());
+                }
+                if report.is_corrupt {
+                    Told::Corrupt
+                } else {
+                    until_told(&mut engine, ordered, &place, &store, &board, &moment)
+                }
             }
-            Some(new) => {
-                engine.finish();
-                drop(engine);
+        };
+        match told {
+            Told::Stop => break Ok(()),
+            Told::Follow(new) => {
                 if new.records_otherwise(&settings) {
-                    match new.history().and_then(|options| Ok(options.open(prepared.agent.history_db())?)) {
-                        Ok(store) => prepared.store = Arc::new(store),
+                    match new.history().and_then(|options| Ok(options.open(agent.history_db())?)) {
+                        Ok(opened) => store = Arc::new(opened),
                         Err(error) => break Err(error),
                     }
                 }
                 settings = *new;
                 tracing::info!("the settings were read again");
             }
+            Told::Corrupt => {
+                // Nobody may have it open, and that includes us.
+                drop(store);
+                match settings.history().and_then(|options| mending::open(&options, &agent.history_db())) {
+                    Ok((opened, mended)) => {
+                        store = Arc::new(opened);
+                        board.problem(
+                            &mended.unwrap_or_else(|| "the history could not be read for a moment".to_owned()),
+                        );
+                    }
+                    Err(error) => {
+                        board.problem(&format!("{error:#}"));
+                        board.close();
+                        let _ = publisher.join();
+                        drop(running);
+                        return Err(error);
+                    }
+                }
+            }
         }
     };
     board.close();
     let _ = publisher.join();
-    let Prepared { store, running, .. } = prepared;
     drop(store);
     drop(running);
     result
 }
 
-/// The loop. Returns new settings, or none at the end.
+/// Why an engine's time is over.
+enum Told {
+    Stop,
+    /// New settings.
+    Follow(Box<AgentSettings>),
+    /// The history said that it is corrupt.
+    Corrupt,
+}
+
+/// The loop, until there is something to do that is not the engine's. It has finished then, but for a corrupt history.
 fn until_told(
     engine: &mut Engine,
     ordered: &Receiver<Order>,
-    prepared: &Prepared,
+    place: &Place,
+    store: &HistoryStorage,
     board: &Board,
     moment: &impl Fn() -> Moment,
-) -> Option<Box<AgentSettings>> {
+) -> Told {
     loop {
         let pause = engine.next().saturating_sub(moment().tick);
         let mut next = match ordered.recv_timeout(pause) {
             Ok(order) => Some(order),
             Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => return None,
+            Err(RecvTimeoutError::Disconnected) => Some(Order::Stop),
         };
         let noticed = Instant::now();
         let mut hints = Vec::new();
         while let Some(order) = next {
-            match order {
-                Order::Look(hint) => hints.push(hint),
-                Order::Follow(settings) => return Some(settings),
-                Order::Stop => return None,
-            }
-            next = ordered.try_recv().ok();
+            let told = match order {
+                Order::Look(hint) => {
+                    hints.push(hint);
+                    next = ordered.try_recv().ok();
+                    continue;
+                }
+                Order::Follow(settings) => Told::Follow(settings),
+                Order::Stop => Told::Stop,
+            };
+            engine.finish();
+            return told;
         }
+        let mut is_corrupt = false;
         if !hints.is_empty() {
             let report = engine.handle(hints, moment());
+            is_corrupt |= report.is_corrupt;
             if report.tally.added > 0 {
                 let lag = u64::try_from(noticed.elapsed().as_millis()).unwrap_or(u64::MAX);
                 board.change(|state| state.lag_millis = Some(lag));
             }
         }
-        if engine.tick(moment()).reconciled {
-            count_rows(&prepared.store, board);
+        let report = engine.tick(moment());
+        is_corrupt |= report.is_corrupt;
+        if is_corrupt {
+            return Told::Corrupt;
         }
-        take_spooled(prepared, board);
+        if report.reconciled {
+            count_rows(store, board);
+        }
+        take_spooled(place, store, board);
     }
 }
 
 /// Prompts that hooks told and could not record.
-fn take_spooled(prepared: &Prepared, board: &Board) {
-    let spool = prepared.place.spool();
+fn take_spooled(place: &Place, store: &HistoryStorage, board: &Board) {
+    let spool = place.spool();
     if spool.waits()
-        && let Err(error) = spool.drain(&prepared.store)
+        && let Err(error) = spool.drain(store)
     {
         board.problem(&format!("{error:#}"));
     }

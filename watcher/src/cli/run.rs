@@ -59,6 +59,9 @@ fn greet(context: &mut Context, prepared: &Prepared) -> Result<()> {
     let stats = prepared.store.stats()?;
     let first = if stats.submissions == 0 { "; prompts of all sessions are added first" } else { "" };
     out.line(&format!("history   {} ({} prompts{first})", agent.history_db().display(), stats.prompts))?;
+    if let Some(mended) = &prepared.mended {
+        out.line(&format!("          {mended}"))?;
+    }
     for notice in prepared.store.notices() {
         out.line(&format!("          {}", describe(&notice)))?;
     }

@@ -65,6 +65,9 @@ impl Sync {
                 "{}: {} added, {} known, {} files read",
                 synced.agent_dir, synced.added, synced.known, synced.files_read
             ))?;
+            if let Some(mended) = &prepared.mended {
+                remark(mended);
+            }
             for notice in prepared.store.notices() {
                 remark(&super::run::describe(&notice));
             }

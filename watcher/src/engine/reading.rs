@@ -181,7 +181,7 @@ impl Engine {
                 board.working(|state| state.added += done.added);
             });
             if let Err(error) = committed {
-                report.problems.push(error.to_string());
+                report.fail(&error);
                 for (path, position) in before {
                     self.tails.roll_back(&path, position);
                     self.retry.insert(path.to_path_buf());

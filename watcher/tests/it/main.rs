@@ -6,6 +6,7 @@
     reason = "a test that cannot go on fails, and may say what it measured"
 )]
 
+mod corrupt;
 mod daemon;
 mod exactly_once;
 mod ext;

@@ -1,0 +1,139 @@
+//! A history that is corrupt is moved aside and begun anew from the sessions [H5, K43]; one that is in use or merely locked
+//! is left where it is. What was deleted stays away [H5b, K60].
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::{Output, Stdio};
+
+use history::rusqlite::Connection;
+use history::{HistoryStorage, Scope, Selection};
+
+use crate::support::{Running, Session, World, until};
+
+impl World {
+    /// Files beside the history whose names say that they were corrupt.
+    fn set_aside(&self) -> Vec<PathBuf> {
+        let files = fs::read_dir(self.agent()).unwrap().map(|file| file.unwrap().path());
+        let is_main =
+            |path: &PathBuf| !path.to_string_lossy().ends_with("-wal") && !path.to_string_lossy().ends_with("-shm");
+        files.filter(|path| path.to_string_lossy().contains(".corrupt")).filter(is_main).collect()
+    }
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+fn synced() -> (World, Session) {
+    let world = World::new();
+    let mut session = Session::begin(&world, "--w--", "00000000000000f1", "/w");
+    for prompt in ["one", "a secret", "two"] {
+        session.user(prompt);
+    }
+    world.json(&["sync"]);
+    let store = HistoryStorage::open(world.history()).unwrap();
+    let recent = store.recent(10, &Scope::everywhere()).unwrap();
+    let secret = recent.iter().find(|entry| entry.prompt() == "a secret").unwrap().id();
+    store.delete(Selection::rows([secret])).wait().unwrap();
+    store.close().unwrap();
+    (world, session)
+}
+
+#[test]
+fn noise_and_a_zeroed_header_are_moved_aside_and_the_sessions_fill_a_new_history() {
+    let noise: Vec<u8> = (0..4096_u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    for command in ["sync", "run"] {
+        for damage in ["noise", "header"] {
+            let (world, mut session) = synced();
+            let mut bytes = if damage == "noise" { noise.clone() } else { fs::read(world.history()).unwrap() };
+            if damage == "header" {
+                bytes[..100].fill(0);
+            }
+            fs::write(world.history(), &bytes).unwrap();
+            session.user("three");
+            if command == "sync" {
+                let output = world.output(&["sync"]);
+                assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+                assert!(said(&output).contains("was corrupt"), "{}", said(&output));
+            } else {
+                let watcher = world.run(&[]);
+                let problem =
+                    world.json(&["status"])[0]["state"]["lastProblem"]["message"].as_str().unwrap().to_owned();
+                assert!(problem.contains("was corrupt"), "{problem}");
+                drop(watcher);
+            }
+            assert_eq!(world.prompts(), ["one", "two", "three"], "{command}, {damage}");
+            let aside = world.set_aside();
+            assert_eq!(aside.len(), 1, "{aside:?}");
+            assert_eq!(fs::read(&aside[0]).unwrap(), bytes, "it is kept as it was");
+        }
+    }
+}
+
+#[test]
+fn a_corrupt_history_that_somebody_has_open_stays_and_the_message_says_what_to_run() {
+    let (world, _session) = synced();
+    fs::write(world.history(), [7; 8192]).unwrap();
+    let held = fs::File::open(world.history()).unwrap();
+    for command in ["sync", "run"] {
+        let output = world.output(&[command]);
+        assert_eq!(output.status.code(), Some(5), "{}", said(&output));
+        let process = format!("process {} has it open", std::process::id());
+        assert!(said(&output).contains(&process), "{}", said(&output));
+        assert!(said(&output).contains("watcher history check --repair"), "{}", said(&output));
+    }
+    assert_eq!(fs::read(world.history()).unwrap(), [7; 8192]);
+    assert_eq!(world.set_aside(), Vec::<PathBuf>::new());
+    drop(held);
+    assert_eq!(world.output(&["sync"]).status.code(), Some(0));
+    assert_eq!(world.prompts(), ["one", "two"]);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_history_that_is_merely_locked_is_left_where_it_is() {
+    use std::os::unix::fs::MetadataExt;
+    let (world, mut session) = synced();
+    session.user("three");
+    let conn = Connection::open(world.history()).unwrap();
+    conn.execute_batch("PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE").unwrap();
+    let child = world.command(&["sync"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let sync = Running(child);
+    let file = fs::metadata(world.history()).unwrap().ino();
+    let has_open = || {
+        let files = fs::read_dir(format!("/proc/{}/fd", sync.0.id())).into_iter().flatten();
+        files.flatten().any(|held| fs::metadata(held.path()).is_ok_and(|found| found.ino() == file))
+    };
+    until("it waits for the history", has_open);
+    drop(conn);
+    assert_eq!(sync.end().1, Some(0));
+    assert_eq!(world.set_aside(), Vec::<PathBuf>::new());
+    assert_eq!(world.prompts(), ["one", "two", "three"]);
+}
+
+#[test]
+fn a_history_that_breaks_under_the_watcher_is_replaced_while_it_runs() {
+    let (world, mut session) = synced();
+    let child = world.command(&["run"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let watcher = Running(child);
+    session.user("three");
+    until("it follows", || world.finds("three"));
+    let conn = Connection::open(world.history()).unwrap();
+    // A table that begins on a page that is not there; the new schema version makes everybody look.
+    conn.execute_batch(
+        "PRAGMA writable_schema = ON; UPDATE sqlite_schema SET rootpage = 99999 WHERE name = 'watcher_submission'",
+    )
+    .unwrap();
+    let version: i64 = conn.pragma_query_value(None, "schema_version", |row| row.get(0)).unwrap();
+    conn.pragma_update(None, "schema_version", version + 1).unwrap();
+    drop(conn);
+    session.user("four");
+    // Nobody looks into the history meanwhile: it is moved only when it is free.
+    until("it was moved aside", || !world.set_aside().is_empty());
+    until("the prompts are back", || world.finds("four"));
+    session.user("five");
+    until("it follows on", || world.finds("five"));
+    watcher.signal("TERM");
+    assert_eq!(watcher.end().1, Some(0));
+    assert_eq!(world.prompts(), ["one", "two", "three", "four", "five"]);
+}
