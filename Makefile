@@ -7,17 +7,17 @@ ROOT = $(DESTDIR)$(PREFIX)
 BINARY ?= target/release/watcher
 
 .DEFAULT_GOAL := help
-.PHONY: help run demo check test doc bench fuzz install install-built clean
+.PHONY: help run demo check test doc bench fuzz install install-built uninstall clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: ## Build and start the watcher on the default agent directory (AGENT_DIR=… for another)
-	$(CARGO) build --release --quiet --locked -p watcher
+	$(CARGO) build --release --locked -p watcher
 	target/release/watcher run $(if $(AGENT_DIR),--agent-dir "$(AGENT_DIR)")
 
 demo: ## Ten seconds: a scripted harness writes a session, the watcher tails it, a search finds a prompt
-	$(CARGO) build --release --quiet --locked -p watcher -p tests --bin watcher --bin demo
+	$(CARGO) build --release --locked -p watcher -p examples --bin watcher --bin demo
 	target/release/demo
 
 check: ## Format check and clippy, warnings denied
@@ -45,11 +45,18 @@ install: ## Install the binary, its man pages and shell completions below PREFIX
 install-built:
 	install -d -m 755 "$(ROOT)/bin" "$(ROOT)/share/man/man1" "$(ROOT)/share/bash-completion/completions" \
 		"$(ROOT)/share/zsh/site-functions" "$(ROOT)/share/fish/vendor_completions.d"
-	install -m 755 "$(BINARY)" "$(ROOT)/bin/watcher"
+	install -m 755 -s "$(BINARY)" "$(ROOT)/bin/watcher"
 	"$(BINARY)" man "$(ROOT)/share/man/man1"
 	"$(BINARY)" completions bash > "$(ROOT)/share/bash-completion/completions/watcher"
 	"$(BINARY)" completions zsh > "$(ROOT)/share/zsh/site-functions/_watcher"
 	"$(BINARY)" completions fish > "$(ROOT)/share/fish/vendor_completions.d/watcher.fish"
+	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) \
+		echo "$(PREFIX)/bin is not in your PATH yet: export PATH=\"$(PREFIX)/bin:\$$PATH\"" ;; esac
+
+uninstall: ## Remove what install put there; what the watcher wrote goes before, with `watcher detach`
+	rm -f "$(ROOT)/bin/watcher" "$(ROOT)"/share/man/man1/watcher.1 "$(ROOT)"/share/man/man1/watcher-*.1 \
+		"$(ROOT)/share/bash-completion/completions/watcher" "$(ROOT)/share/zsh/site-functions/_watcher" \
+		"$(ROOT)/share/fish/vendor_completions.d/watcher.fish"
 
 clean: ## Remove what was built
 	$(CARGO) clean

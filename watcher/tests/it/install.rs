@@ -13,12 +13,16 @@ fn repository() -> &'static Path {
 
 /// Installs the binary of the tests below a directory; where it lies then.
 fn install(to: &Path) -> PathBuf {
+    make("install-built", to);
+    to.join("usr")
+}
+
+fn make(target: &str, to: &Path) {
     let mut make = Command::new("make");
-    make.arg("--silent").arg("install-built").arg(format!("BINARY={}", env!("CARGO_BIN_EXE_watcher")));
+    make.arg("--silent").arg(target).arg(format!("BINARY={}", env!("CARGO_BIN_EXE_watcher")));
     make.arg(format!("DESTDIR={}", to.display())).arg("PREFIX=/usr").current_dir(repository()).stdin(Stdio::null());
     let output = make.env_remove("MAKEFLAGS").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    to.join("usr")
 }
 
 /// What a shell on this machine says, with the installed binary on its path; none without the shell.
@@ -54,6 +58,8 @@ fn everything_is_in_its_place_and_nothing_else() {
     );
     let output = shell(&fixture, &installed, "sh", &["-c", "watcher --version"]).unwrap();
     assert!(output.stdout.starts_with(b"watcher "));
+    make("uninstall", &fixture.home().join("dest"));
+    assert_eq!(fixture.picture().into_keys().collect::<Vec<_>>(), Vec::<PathBuf>::new());
 }
 
 #[test]
