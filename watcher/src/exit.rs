@@ -33,6 +33,17 @@ Exit codes:
   5  not done: another process writes the session, or it was not confirmed
   6  not saved: another process has the session, or has just written to it";
 
+    /// How a command ended that failed with this error.
+    pub(crate) fn of(error: &anyhow::Error) -> Self {
+        use session_core::ErrorKind::{Busy, HeldElsewhere, Locked};
+        match (error.downcast_ref::<Refusal>(), error.downcast_ref::<session_core::Error>()) {
+            (Some(refusal), _) => refusal.exit,
+            // Somebody took the session between our look at it and our work.
+            (None, Some(error)) if matches!(error.kind(), Busy | HeldElsewhere | Locked) => Self::Refused,
+            _ => Self::Failed,
+        }
+    }
+
     /// The number.
     pub(crate) fn code(self) -> u8 {
         match self {

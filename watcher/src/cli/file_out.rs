@@ -3,10 +3,23 @@
 use std::path::Path;
 
 use anyhow::Result;
+use serde::Serialize;
 use session_core::ErrorKind;
 use session_core::storage::{FileSessionStorage, SessionStorage};
 
 use crate::exit::{Exit, Refusal};
+
+/// What a command says for programs when its answer went into a file.
+#[derive(Serialize)]
+pub(super) struct Written {
+    file: String,
+}
+
+impl Written {
+    pub(super) fn to(file: &Path) -> Self {
+        Self { file: file.display().to_string() }
+    }
+}
 
 /// Makes the file. On the medium when this returns; after an error it does not exist.
 ///

@@ -40,7 +40,7 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, V
 use session_core::{Environment, Harness};
 
 use crate::agents::Selection;
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 use output::{Form, Output};
 
 const EXAMPLES: &str = "\
@@ -168,7 +168,15 @@ pub(crate) fn main() -> ExitCode {
                 // A hook that is set up wrongly says so and fails nobody: some harnesses take code 2 for a veto.
                 return ExitCode::from(Exit::Done.code());
             }
-            return ExitCode::from(if error.use_stderr() { Exit::Usage.code() } else { Exit::Done.code() });
+            if !error.use_stderr() {
+                return ExitCode::from(Exit::Done.code());
+            }
+            if std::env::args_os().any(|word| word == "--json") {
+                let text = error.to_string();
+                let message = text.trim().trim_start_matches("error: ");
+                Output::new(Form::Json, &Environment::from_process()).failed(message, Exit::Usage);
+            }
+            return ExitCode::from(Exit::Usage.code());
         }
     };
     let form = if cli.common.json { Form::Json } else { Form::Text };
@@ -183,7 +191,7 @@ pub(crate) fn main() -> ExitCode {
         Ok(exit) => exit,
         Err(error) if output::is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
-            let exit = error.downcast_ref::<Refusal>().map_or(Exit::Failed, |refusal| refusal.exit);
+            let exit = Exit::of(&error);
             context.out.failure(&error, exit);
             exit
         }

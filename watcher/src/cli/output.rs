@@ -188,15 +188,19 @@ impl Output {
 
     /// Why the command failed.
     pub(crate) fn failure(&mut self, error: &anyhow::Error, exit: Exit) {
+        let message = told(error);
+        self.failed(&message, exit);
+        remark(&format!("watcher: {message}"));
+    }
+
+    /// The same for programs alone, who is told in another way being told already.
+    pub(crate) fn failed(&mut self, message: &str, exit: Exit) {
         #[derive(Serialize)]
-        struct Failure {
-            message: String,
+        struct Failure<'m> {
+            message: &'m str,
             exit: u8,
         }
-        let message = format!("{error:#}");
-        let failure = Failure { message: message.clone(), exit: exit.code() };
-        let _ = self.json("error", failure).and_then(|()| self.finish());
-        remark(&format!("watcher: {message}"));
+        let _ = self.json("error", Failure { message, exit: exit.code() }).and_then(|()| self.finish());
     }
 }
 
@@ -243,6 +247,17 @@ pub(crate) fn with_progress<T>(how_far: impl Fn() -> String + Send, work: impl F
     })
 }
 
+/// What an error says, with what it came from, each thing once: many messages have their cause in them already.
+pub(crate) fn told(error: &anyhow::Error) -> String {
+    let mut message = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
+        }
+    }
+    message
+}
+
 /// Whether an error is that nobody reads any more.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
@@ -279,6 +294,12 @@ fn paint(colors: bool, tone: Tone, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_cause_is_told_once() {
+        let error = anyhow::anyhow!("no room").context("/x: cannot write: no room").context("while saving");
+        assert_eq!(told(&error), "while saving: /x: cannot write: no room");
+    }
 
     #[test]
     fn a_terminal_obeys_nobody_s_text() {

@@ -72,6 +72,11 @@ fn failures_are_said_once_on_standard_error_with_their_code() {
     }
     let error = fixture.json("error", &["sessions", "show", "15c9"]);
     assert_eq!(error["exit"], 3);
+    let error = fixture.json("error", &["sessions", "lst"]);
+    assert!(error["exit"] == 2 && error["message"].as_str().unwrap().contains("'list'"), "{error}");
+    // Who named a place that is not there is told so, and not that nothing is in it.
+    let nowhere = fixture.output(&["sessions", "list", "--agent-dir", "/nowhere"]);
+    assert!(String::from_utf8(nowhere.stderr).unwrap().contains("there is no such agent directory"));
 }
 
 #[test]

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::open;
 use crate::cli::Context;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::{Tone, remark};
+use crate::cli::output::{Tone, remark, told};
 use crate::cli::text::plural;
 use crate::exit::{Exit, Refusal};
 
@@ -80,9 +80,9 @@ impl Check {
     /// next `sync`, which finds no record of having read them.
     fn rebuild(self, context: &mut Context, error: &anyhow::Error) -> Result<Exit> {
         let path = context.agent()?.history_db();
-        remark(&format!("{error:#}"));
+        remark(&told(error));
         if !self.confirm.ask(context, "Move the corrupt file aside and save what is readable in it")? {
-            let found = vec![format!("{error:#}")];
+            let found = vec![told(error)];
             context.out.json("history.check", Shown { well: false, file: found, index: None, repaired: false })?;
             return Ok(Exit::Failed);
         }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::Result;
 use clap::Args;
 use history::Selection;
+use serde_json::value::RawValue;
 
 use super::choice::Where;
 use super::open;
@@ -19,7 +20,8 @@ Examples:
   watcher history export --below ~/work --since 30d -o work.jsonl
   watcher history export --matching TODO
 
-Each line has `prompt` and `created_at` (seconds since 1970), and where known `cwd`, `session`, `use_count`.")]
+Each line has `prompt` and `created_at` (seconds since 1970), and where known `cwd`, `session`, `use_count`. With --json they
+are one array.")]
 pub(crate) struct Export {
     /// Only prompts in which this regular expression is found
     #[arg(long, value_name = "REGEX")]
@@ -43,7 +45,15 @@ impl Export {
             store.export(&selection, &mut bytes)?;
         }
         match &self.output {
-            Some(file) => file_out::create(&context.environment.cwd()?.join(file), &bytes)?,
+            Some(file) => {
+                file_out::create(&context.environment.cwd()?.join(file), &bytes)?;
+                context.out.json("history.export", file_out::Written::to(file))?;
+            }
+            None if context.out.is_json() => {
+                let lines: Vec<&RawValue> =
+                    serde_json::Deserializer::from_slice(&bytes).into_iter().collect::<Result<_, _>>()?;
+                context.out.json("history.export", lines)?;
+            }
             None => context.out.raw(&bytes)?,
         }
         Ok(Exit::Done)

@@ -7,7 +7,7 @@ use history::{Access, HistoryStorage, Notice, OpenOptions};
 use session_core::AgentDir;
 
 use crate::cli::Context;
-use crate::cli::output::remark;
+use crate::cli::output::{remark, told};
 use crate::cli::surroundings::storage;
 use crate::place::Place;
 use crate::settings::{Keys, Level, Sources};
@@ -66,6 +66,6 @@ fn take_spooled(agent: &AgentDir, context: &Context) {
         spool.drain(&store)
     });
     if let Err(error) = drained {
-        remark(&format!("prompts that hooks told are still on their way: {error:#}"));
+        remark(&format!("prompts that hooks told are still on their way: {}", told(&error)));
     }
 }

@@ -70,7 +70,10 @@ impl Export {
             Format::Jsonl => lines(&session, &leaf)?,
         };
         match &self.output {
-            Some(file) => file_out::create(&context.environment.cwd()?.join(file), &bytes)?,
+            Some(file) => {
+                file_out::create(&context.environment.cwd()?.join(file), &bytes)?;
+                context.out.json("sessions.export", file_out::Written::to(file))?;
+            }
             None => context.out.raw(&bytes)?,
         }
         Ok(Exit::Done)

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use anyhow::Result;
+use anyhow::{Result, anyhow};
 use clap::Args;
 use serde::Serialize;
 use session_core::{Listing, Session, SessionInfo, Status, Timestamp, time_ago};
@@ -18,6 +18,8 @@ use crate::exit::Exit;
 
 /// Ids are shown as short as they stay apart, but not shorter.
 const SHORTEST_ID: usize = 8;
+/// The narrowest terminal that has room for what sessions cost.
+const COST_FROM: usize = 80;
 /// A larger session is not decoded for its cost and branches, as it is not for its status.
 const LARGE: u64 = 64 * 1024 * 1024;
 
@@ -103,7 +105,9 @@ impl List {
         let ids = unique_length(&listing.sessions);
         let left_out = self.limit.map_or(0, |limit| listing.sessions.len().saturating_sub(limit));
         listing.sessions.truncate(listing.sessions.len() - left_out);
-        let sums = sums(&listing.sessions)?;
+        // What is not shown is not worth reading every file for.
+        let wants_sums = context.out.is_json() || context.out.columns().is_none_or(|width| width >= COST_FROM);
+        let sums = if wants_sums { sums(&listing.sessions)? } else { vec![None; listing.sessions.len()] };
 
         let cwd_column = self.all;
         let mut columns = vec![
@@ -111,7 +115,7 @@ impl List {
             Column::left("ID"),
             Column::left("STATUS").from(50),
             Column::right("MSGS").from(70),
-            Column::right("COST").from(80),
+            Column::right("COST").from(COST_FROM),
             Column::right("SIZE").from(90),
             Column::right("BRANCHES").from(95),
         ];
@@ -137,10 +141,8 @@ impl List {
         if left_out > 0 && !context.out.is_json() {
             remark(&format!("and {left_out} more; see them with a larger --limit"));
         }
-        if listing.sessions.is_empty() && left_out == 0 && !context.out.is_json() {
-            let place = if self.all { context.agent()?.sessions() } else { cwd };
-            let more = if self.all { "" } else { "; --all shows those of every directory" };
-            remark(&format!("{}: no sessions{more}", place.display()));
+        if listing.sessions.is_empty() && left_out == 0 {
+            say_none(context, (!self.all).then_some(cwd.as_path()))?;
         }
         let problems = listing.problems.iter().map(|problem| Problem {
             path: problem.path().display().to_string(),
@@ -151,6 +153,25 @@ impl List {
         context.out.json("sessions.list", Answer { sessions, problems: problems.collect() })?;
         Ok(Exit::Done)
     }
+}
+
+/// Says that there are no sessions, of a directory or at all, and where others may be.
+pub(super) fn say_none(context: &Context, cwd: Option<&Path>) -> Result<()> {
+    let agent = context.agent()?;
+    if context.out.is_json() {
+        return Ok(());
+    }
+    remark(&match cwd {
+        _ if !agent.root().exists() => {
+            format!(
+                "{}: there is no such agent directory; --agent-dir and --harness name others",
+                agent.root().display()
+            )
+        }
+        Some(cwd) => format!("{}: no sessions; --all shows those of every directory", cwd.display()),
+        None => format!("{}: no sessions", agent.sessions().display()),
+    });
+    Ok(())
 }
 
 /// When something last happened in a session.
@@ -171,18 +192,30 @@ pub(super) fn unique_length(sessions: &[SessionInfo]) -> usize {
 fn sums(sessions: &[SessionInfo]) -> Result<Vec<Option<Sums>>> {
     let done = AtomicUsize::new(0);
     let how_far = || format!("adding up {}, {} done", plural(sessions.len(), "session"), done.load(Ordering::Relaxed));
+    let sum = |session: &SessionInfo| {
+        done.fetch_add(1, Ordering::Relaxed);
+        if session.size() > LARGE {
+            return Ok(None);
+        }
+        match Session::read(session.path()) {
+            Ok(read) => Sums::of(&read).map(Some),
+            Err(_) => Ok(None),
+        }
+    };
+    let workers = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    let share = sessions.len().div_ceil(workers).max(1);
     with_progress(how_far, || {
-        let sums = sessions.iter().map(|session| {
-            done.fetch_add(1, Ordering::Relaxed);
-            if session.size() > LARGE {
-                return Ok(None);
+        std::thread::scope(|scope| {
+            let parts: Vec<_> = sessions
+                .chunks(share)
+                .map(|part| scope.spawn(|| part.iter().map(sum).collect::<Result<Vec<_>>>()))
+                .collect();
+            let mut sums = Vec::with_capacity(sessions.len());
+            for part in parts {
+                sums.extend(part.join().map_err(|_| anyhow!("adding up a session panicked"))??);
             }
-            match Session::read(session.path()) {
-                Ok(read) => Sums::of(&read).map(Some),
-                Err(_) => Ok(None),
-            }
-        });
-        sums.collect()
+            Ok(sums)
+        })
     })
 }
 

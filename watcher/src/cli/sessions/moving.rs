@@ -10,7 +10,7 @@ use session_core::{Pointers, SessionManager, artifact_dir};
 use super::ways::{self, Kind, Way};
 use crate::cli::busy::Force;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::remark;
+use crate::cli::output::{remark, told};
 use crate::cli::text::plural;
 use crate::cli::{Context, completions};
 use crate::exit::{Exit, Refusal};
@@ -94,7 +94,7 @@ impl Move {
         }
         context.out.json("sessions.move", moved)?;
         if failed > 0 {
-            remark(&format!("{} could not be moved and stayed where they are", plural(failed, "session")));
+            remark(&format!("{} could not be moved and stayed in place", plural(failed, "session")));
         }
         Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
     }
@@ -114,7 +114,7 @@ impl Move {
         let planned = Moved::planned(way);
         match done {
             Ok((file, pointers)) => Moved { to: Some(file.display().to_string()), pointers, ..planned },
-            Err(error) => Moved { error: Some(format!("{error:#}")), ..planned },
+            Err(error) => Moved { error: Some(told(&error)), ..planned },
         }
     }
 

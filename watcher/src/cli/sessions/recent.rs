@@ -8,7 +8,7 @@ use clap::Args;
 use serde::Serialize;
 use session_core::ListDepth;
 
-use super::list::unique_length;
+use super::list::{say_none, unique_length};
 use crate::cli::Context;
 use crate::cli::grid::{Column, Grid};
 use crate::cli::output::remark;
@@ -59,6 +59,9 @@ impl Recent {
             grid.row([session_core::time_ago(session.modified(), now), id, session.name()]);
         }
         context.out.grid(&grid)?;
+        if listing.sessions.is_empty() {
+            say_none(context, (!self.all).then_some(cwd.as_path()))?;
+        }
         let shown = listing.sessions.iter().map(|session| Shown {
             path: session.path().display().to_string(),
             id: session.id().to_string(),

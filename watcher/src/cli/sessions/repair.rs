@@ -12,6 +12,7 @@ use crate::cli::busy;
 use crate::cli::confirm::Confirm;
 use crate::cli::named::Named;
 use crate::cli::output::{Tone, remark};
+use crate::cli::text::entries;
 use crate::cli::{Context, surroundings};
 use crate::exit::{Exit, Refusal};
 
@@ -97,14 +98,14 @@ impl Repair {
         if damage.len() > SHOWN {
             context.out.toned(Tone::Bad, &format!("and {} more", damage.len() - SHOWN))?;
         }
-        let what = format!("Keep {} and take the damage out of {}", plural_entries(plan.entries), file.display());
+        let what = format!("Keep {} and take the damage out of {}", entries(plan.entries), file.display());
         if self.confirm.ask(context, &what)? {
             let Some(done) = SessionManager::repair(&host, &file, cwd.as_deref())? else {
                 bail!("{}: somebody else has just repaired it", file.display());
             };
             context.out.line(&format!(
                 "{} kept; the file as it was: {}",
-                plural_entries(done.entries),
+                entries(done.entries),
                 done.original.display()
             ))?;
             shown.repaired = true;
@@ -114,8 +115,4 @@ impl Repair {
         context.out.json("sessions.repair", shown)?;
         Ok(Exit::Done)
     }
-}
-
-fn plural_entries(count: usize) -> String {
-    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }

@@ -217,7 +217,7 @@ fn summary(session: &Session, usage: &Usage) -> String {
     let created = session.header().and_then(Header::timestamp).map(|time| times::local(time.seconds()));
     let mut parts: Vec<String> = session.header().map(|header| header.id().to_string()).into_iter().collect();
     parts.extend(created);
-    parts.push(format!("{} entries", session.entries().len()));
+    parts.push(text::entries(session.entries().len()));
     let branches = branches(session);
     if branches > 1 {
         parts.push(format!("{branches} branches"));

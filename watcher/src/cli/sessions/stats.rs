@@ -9,6 +9,7 @@ use clap::Args;
 use serde::Serialize;
 use session_core::{Block, EntryKind, ListDepth, Message, Role, Session, Timestamp, Usage};
 
+use super::list::say_none;
 use crate::cli::grid::{Column, Grid};
 use crate::cli::output::{Tone, remark, with_progress};
 use crate::cli::text::{count, money, plural};
@@ -124,6 +125,9 @@ impl Stats {
         let listing = if self.all { catalog.list_all()? } else { catalog.list(Some(&cwd), None)? };
         for problem in &listing.problems {
             remark(&problem.to_string());
+        }
+        if listing.sessions.is_empty() {
+            say_none(context, (!self.all).then_some(cwd.as_path()))?;
         }
         Ok(listing.sessions.iter().map(|session| session.path().to_owned()).collect())
     }
