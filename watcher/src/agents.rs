@@ -3,17 +3,34 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 use session_core::storage::{FileSessionStorage, SessionStorage};
 use session_core::{AgentDir, Environment, Harness};
 
-/// What the command line or the settings file asks for; both lists empty means the default directory alone.
+/// What the command line or the settings file asks for; all lists empty means the default directory alone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
     /// Agent directories by path; relative ones belong to the working directory.
     pub(crate) dirs: Vec<PathBuf>,
     /// Agent directories by the harness that owns them.
     pub(crate) harnesses: Vec<Harness>,
+    /// Harnesses of other families, by name: places of ours, since nothing of theirs is ours to write.
+    pub(crate) strangers: Vec<String>,
+}
+
+/// The place of a harness of another family: a history, no sessions.
+///
+/// # Errors
+/// The name is no plain name, or there is no home.
+pub(crate) fn of_stranger(name: &str, environment: &Environment) -> Result<AgentDir> {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.is_empty() || name.len() > 64 || name.starts_with('-') || !name.bytes().all(is_plain) {
+        bail!("{name:?} is no name of a harness: lower case letters, digits and dashes make one");
+    }
+    let base = environment.variable("XDG_STATE_HOME").map(PathBuf::from).filter(|base| base.is_absolute());
+    let base = base.or_else(|| Some(environment.home()?.join(".local/state")));
+    let base = base.context("there is no home to keep a history in")?;
+    Ok(AgentDir::at(base.join("watcher").join(name))?)
 }
 
 /// The agent directories that are meant, each once: two names of one directory are one.
@@ -28,6 +45,9 @@ pub(crate) fn resolve(selection: &Selection, environment: &Environment) -> Resul
     }
     for harness in &selection.harnesses {
         found.push(AgentDir::resolve(*harness, None, environment, &storage)?);
+    }
+    for name in &selection.strangers {
+        found.push(of_stranger(name, environment)?);
     }
     if found.is_empty() {
         found.push(AgentDir::resolve(Harness::default(), None, environment, &storage)?);
@@ -76,11 +96,14 @@ mod tests {
         let twice = Selection {
             dirs: vec!["real/agent".into(), "linked/agent/".into(), root.join("real/./agent")],
             harnesses: vec![Harness::Omp],
+            strangers: vec!["claude-code".to_owned()],
         };
-        assert_eq!(roots(&twice, &environment), [at("real/agent"), at(".omp/agent")]);
+        let stranger = at(".local/state/watcher/claude-code");
+        assert_eq!(roots(&twice, &environment), [at("real/agent"), at(".omp/agent"), stranger]);
+        assert!(of_stranger("../omp", &environment).is_err() && of_stranger("", &environment).is_err());
 
         let overridden = environment.with_variable("PI_CODING_AGENT_DIR", root.join("else"));
-        let all = Selection { dirs: vec![], harnesses: Harness::ALL.to_vec() };
+        let all = Selection { harnesses: Harness::ALL.to_vec(), ..Selection::default() };
         assert_eq!(roots(&all, &overridden), [at("else"), at(".omp/agent"), at(".pi/agent")]);
         assert!(resolve_one(&all, &overridden).is_err());
     }
@@ -93,7 +116,7 @@ mod tests {
         let environment = Environment::new("/w")
             .with_variable("HOME", home.path())
             .with_variable("XDG_DATA_HOME", home.path().join("share"));
-        let selection = Selection { dirs: vec![home.path().join(".omp/agent")], harnesses: vec![] };
+        let selection = Selection { dirs: vec![home.path().join(".omp/agent")], ..Selection::default() };
         let agent = resolve_one(&selection, &environment).unwrap();
         assert_eq!(agent.history_db(), home.path().join("share/omp/history.db"));
     }

@@ -175,17 +175,10 @@ impl Target {
             return Ok(Self { agent: agents::resolve_one(selection, environment)?, is_family: true });
         };
         let Some(harness) = Harness::from_name(named) else {
-            let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
-            if named.len() > 64 || named.starts_with('-') || !named.bytes().all(is_plain) {
-                bail!("{named:?} is no name of a harness: lower case letters, digits and dashes make one");
-            }
-            let base = environment.variable("XDG_STATE_HOME").map(PathBuf::from).filter(|base| base.is_absolute());
-            let base = base.or_else(|| Some(environment.home()?.join(".local/state")));
-            let base = base.context("there is no home to keep a history in")?;
-            return Ok(Self { agent: AgentDir::at(base.join("watcher").join(named))?, is_family: false });
+            return Ok(Self { agent: agents::of_stranger(named, environment)?, is_family: false });
         };
         let agent = if selection.dirs.is_empty() {
-            agents::resolve_one(&Selection { dirs: Vec::new(), harnesses: vec![harness] }, environment)?
+            agents::resolve_one(&Selection { harnesses: vec![harness], ..Selection::default() }, environment)?
         } else {
             agents::resolve_one(selection, environment)?
         };

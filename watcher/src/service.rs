@@ -45,6 +45,14 @@ impl Manager {
         }
     }
 
+    /// What enabling the service puts beside its file.
+    pub(crate) fn link(self, file: &Path) -> Option<PathBuf> {
+        match self {
+            Self::Systemd => Some(file.parent()?.join("default.target.wants").join(file.file_name()?)),
+            Self::Launchd => None,
+        }
+    }
+
     pub(crate) fn text(self, unit: &Unit) -> String {
         match self {
             Self::Systemd => systemd(unit),
@@ -64,7 +72,8 @@ impl Manager {
     pub(crate) fn stop_commands(self) -> Vec<String> {
         match self {
             Self::Systemd => {
-                vec!["systemctl --user disable --now watcher.service".into(), "systemctl --user daemon-reload".into()]
+                // Its file is gone, so there is nothing to disable any more; systemd still knows the service itself.
+                vec!["systemctl --user stop watcher.service".into(), "systemctl --user daemon-reload".into()]
             }
             Self::Launchd => vec!["launchctl remove watcher".into()],
         }

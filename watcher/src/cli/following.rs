@@ -5,9 +5,11 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use clap::Args;
+use session_core::AgentDir;
 
 use super::Context;
 use crate::agents;
+use crate::exit::{Exit, Refusal};
 use crate::settings::{Keys, Level, Polling, Settings, Sources};
 use crate::supervise::{self, Prepared};
 
@@ -73,9 +75,21 @@ impl Following {
     }
 }
 
+/// The agent directories that the command line names, if their sessions can be followed.
+pub(crate) fn followed(context: &Context) -> Result<Vec<AgentDir>> {
+    let selection = context.common.selection();
+    if let Some(name) = selection.strangers.first() {
+        let message = format!(
+            "{name} has sessions of another format, which are not followed; its hooks tell its prompts: see `watcher plugin`"
+        );
+        return Err(Refusal::new(Exit::Usage, message).into());
+    }
+    agents::resolve(&selection, &context.environment)
+}
+
 /// Opens every agent directory that the command line names, under the settings in force for it.
 pub(crate) fn prepare(context: &Context, settings: &Settings) -> Result<Vec<Prepared>> {
-    let agents = agents::resolve(&context.common.selection(), &context.environment)?;
+    let agents = followed(context)?;
     // All settings are judged before anything is touched.
     let each = agents.into_iter().map(|agent| settings.of(&agent).map(|settings| (agent, settings)));
     let each = each.collect::<Result<Vec<_>>>()?;

@@ -12,6 +12,7 @@ mod ext;
 mod file_out;
 mod following;
 mod grid;
+mod help;
 mod history;
 mod hook;
 mod man;
@@ -56,10 +57,9 @@ Examples:
 `watcher COMMAND --help` shows more.";
 
 const JSON: &str = "\
-JSON:
-  With --json, standard output is one object: {\"schema\":\"watcher/1\",\"kind\":KIND,\"data\":…}, where KIND is the command
-  (`history.search`); a failure is of kind `error` with {\"message\":…,\"exit\":…}. Fields may be added within a schema
-  number; none changes its meaning or goes. Times are ISO 8601 in UTC.";
+JSON: with --json, standard output is one object: {\"schema\":\"watcher/1\",\"kind\":KIND,\"data\":…}, where KIND is the command
+(`history.search`); a failure is of kind `error` with {\"message\":…,\"exit\":…}. Fields may be added within a schema
+number; none changes its meaning or goes. Times are ISO 8601 in UTC.";
 
 /// Keeps the prompt history and the terminal pointers of coding agents in sync with their sessions.
 #[derive(Debug, Parser)]
@@ -87,7 +87,7 @@ struct Common {
                 $HOME/$PI_CONFIG_DIR/agent, ~/.xcsh/agent]"
     )]
     agent_dir: Vec<PathBuf>,
-    /// The agent directory of a harness
+    /// The agent directory of a harness; of claude-code, the history of what its hooks told; all: the first three
     #[arg(long, value_name = "NAME", global = true)]
     harness: Option<HarnessName>,
     /// Print one JSON object
@@ -103,19 +103,24 @@ enum HarnessName {
     Xcsh,
     Omp,
     Pi,
+    ClaudeCode,
     All,
 }
 
 impl Common {
     fn selection(&self) -> Selection {
         let harnesses = match self.harness {
-            None => Vec::new(),
+            None | Some(HarnessName::ClaudeCode) => Vec::new(),
             Some(HarnessName::Xcsh) => vec![Harness::Xcsh],
             Some(HarnessName::Omp) => vec![Harness::Omp],
             Some(HarnessName::Pi) => vec![Harness::Pi],
             Some(HarnessName::All) => Harness::ALL.to_vec(),
         };
-        Selection { dirs: self.agent_dir.clone(), harnesses }
+        let strangers = match self.harness {
+            Some(HarnessName::ClaudeCode) => vec!["claude-code".to_owned()],
+            _ => Vec::new(),
+        };
+        Selection { dirs: self.agent_dir.clone(), harnesses, strangers }
     }
 }
 
@@ -201,7 +206,7 @@ pub(crate) fn main() -> ExitCode {
 
 /// The whole command line, its long help included.
 fn definition() -> clap::Command {
-    Cli::command().after_long_help(format!("{EXAMPLES}\n\n{JSON}\n\n{}", Exit::TABLE))
+    help::flowing(Cli::command().after_long_help(format!("{EXAMPLES}\n\n{JSON}\n\n{}", Exit::TABLE)))
 }
 
 impl Command {

@@ -5,6 +5,7 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::Context;
+use super::output::remark;
 use crate::exit::Exit;
 use crate::plugin::{self, Host, Step};
 
@@ -69,7 +70,13 @@ impl Plugin {
             Self::Install(Install { which }) => {
                 let plugin = which.plugin(context)?;
                 let steps = if which.dry_run { plugin.plan()? } else { plugin.install()? };
-                show(context, "plugin.install", steps)
+                let exit = show(context, "plugin.install", steps)?;
+                if matches!(which.host, Host::ClaudeCode) {
+                    remark(
+                        "its prompts get a history of their own: `watcher history search --harness claude-code WORD`",
+                    );
+                }
+                Ok(exit)
             }
             Self::Uninstall(Uninstall { which }) => {
                 let plugin = which.plugin(context)?;

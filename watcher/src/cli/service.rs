@@ -9,7 +9,8 @@ use serde::Serialize;
 use session_core::storage::{FileSessionStorage, SessionStorage};
 
 use super::Context;
-use crate::agents;
+use super::following::followed;
+use super::output::remark;
 use crate::exit::{Exit, Refusal};
 use crate::service::{MARK, Manager, Unit};
 
@@ -68,6 +69,7 @@ impl Service {
                 let unit = unit(context)?;
                 let text = manager.text(&unit);
                 if *print {
+                    remark(&format!("what {} would hold:", file.display()));
                     context.out.text(&text)?;
                     return show(context, "service.install", &file, "printed", Vec::new());
                 }
@@ -89,6 +91,11 @@ impl Service {
                     }
                     Some(_) => fs::remove_file(&file).with_context(|| file.display().to_string())?,
                 }
+                if let Some(link) = manager.link(&file)
+                    && fs::read_link(&link).is_ok_and(|target| target == file)
+                {
+                    fs::remove_file(&link).with_context(|| link.display().to_string())?;
+                }
                 show(context, "service.uninstall", &file, "removed", manager.stop_commands())
             }
             Self::Status => match read(&file)? {
@@ -101,7 +108,7 @@ impl Service {
 }
 
 fn unit(context: &Context) -> Result<Unit> {
-    let agents = agents::resolve(&context.common.selection(), &context.environment)?;
+    let agents = followed(context)?;
     let program = std::env::current_exe()?;
     Ok(Unit { program, agents: agents.iter().map(|agent| agent.root().to_owned()).collect() })
 }
@@ -118,6 +125,11 @@ fn show(context: &mut Context, kind: &str, file: &Path, state: &'static str, nex
     let shown = Shown { file: file.display().to_string(), state, next };
     if state != "printed" {
         context.out.line(&format!("{}: {state}", shown.file))?;
+        match shown.state {
+            "installed" if kind == "service.install" => remark("now start it:"),
+            "removed" => remark("if it is running, end it:"),
+            _ => {}
+        }
         for command in &shown.next {
             context.out.line(&format!("  {command}"))?;
         }

@@ -195,8 +195,13 @@ fn the_service_file_is_written_judged_and_removed() {
     if cfg!(target_os = "linux") {
         verify(&file);
     }
+    let wants = std::path::Path::new(&file).with_file_name("default.target.wants");
+    fs::create_dir(&wants).unwrap();
+    // What enabling it leaves.
+    std::os::unix::fs::symlink(&file, wants.join("watcher.service")).unwrap();
     world.json(&["service", "uninstall"]);
     assert!(!std::path::Path::new(&file).exists());
+    assert_eq!(fs::read_dir(&wants).unwrap().count(), usize::from(cfg!(target_os = "macos")));
     fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
     assert_eq!(world.output(&["service", "install"]).status.code(), Some(1), "somebody else's file stays");
     assert_eq!(world.output(&["service", "uninstall"]).status.code(), Some(1));

@@ -287,11 +287,18 @@ fn claude_code_s_prompts_go_to_a_history_of_our_own() {
     assert_eq!(world.pointer(), None);
     assert!(!world.history().exists());
     let own = world.home().join(".local/state/watcher/claude-code");
-    let recent = world.json(&["history", "recent", "--agent-dir", own.to_str().unwrap()]);
-    assert_eq!(
-        (&recent[0]["prompt"], &recent[0]["session"], recent.as_array().unwrap().len()),
-        (&json!("from claude"), &json!("c1"), 1)
-    );
+    for place in [["--agent-dir", own.to_str().unwrap()], ["--harness", "claude-code"]] {
+        let recent = world.json(&[&["history", "recent"][..], &place].concat());
+        assert_eq!(
+            (&recent[0]["prompt"], &recent[0]["session"], recent.as_array().unwrap().len()),
+            (&json!("from claude"), &json!("c1"), 1)
+        );
+    }
+    // Nothing of it can be followed, and nothing is made that looks as if.
+    for command in [&["sync"][..], &["service", "install"]] {
+        assert_eq!(world.output(&[command, &["--harness", "claude-code"]].concat()).status.code(), Some(2));
+    }
+    assert!(!own.join("sessions").exists());
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn bash_completes_what_was_typed_so_far() {
         (&["sess"][..], &["sessions"][..]),
         (&["sessions", "ren"], &["rename"]),
         (&["--harness", "=", "o"], &["omp"]),
-        (&["--harness", "="], &["xcsh", "omp", "pi", "all"]),
+        (&["--harness", "="], &["xcsh", "omp", "pi", "claude-code", "all"]),
         (&["sessions", "show", "15c0"], &["15c0ffee00000001"]),
         (&["sessions", "show", "15c"], &["15c1ffee00000002", "15c0ffee00000001"]),
         (&["sessions", "show", "Log"], &["Login\\ page"]),
