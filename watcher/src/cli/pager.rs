@@ -1,6 +1,7 @@
 //! The pager of long answers: `$PAGER`, else `less`. It decides nothing about what is shown.
 
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::Arc;
 
 use session_core::Environment;
 
@@ -25,5 +26,8 @@ pub(super) fn start(environment: &Environment) -> Option<(Child, ChildStdin)> {
     }
     let mut child = command.spawn().ok()?;
     let input = child.stdin.take()?;
+    // Ctrl-C is the pager's from here on: if we died of it, the shell and the pager would both read the keyboard. Where this
+    // can't be had, paging goes on all the same.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default());
     Some((child, input))
 }

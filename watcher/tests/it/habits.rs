@@ -51,6 +51,22 @@ fn a_terminal_gets_colours_unless_it_is_told_not_to() {
     }
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn an_interrupt_while_a_pager_runs_is_the_pager_s() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    // Ctrl-C goes to all in the foreground; this pager does with it what `less` does.
+    let pager = r#"trap "" INT; kill -INT 0; cat"#;
+    let command = format!("exec env PAGER='{pager}' {} sessions show 15c0", env!("CARGO_BIN_EXE_watcher"));
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).env_clear().env("HOME", fixture.home()).env("NO_COLOR", "1");
+    script.env("TERM", "xterm").env("PATH", "/usr/bin:/bin").env("SHELL", "/bin/sh").stdin(Stdio::null());
+    let output = script.output().unwrap();
+    let shown = String::from_utf8(output.stdout).unwrap();
+    assert!(shown.contains("now the tests"), "the end of the session: {shown}");
+    assert_eq!(output.status.code(), Some(0));
+}
+
 #[test]
 fn failures_are_said_once_on_standard_error_with_their_code() {
     let fixture = Fixture::new(&[Sessions::Project]);
