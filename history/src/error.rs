@@ -74,6 +74,7 @@ impl Error {
         Self(Arc::new(Inner { kind, path: Some(path.into()), line: None, message, source: Some(Box::new(source)) }))
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "it is what `map_err` hands over")]
     pub(crate) fn sqlite(path: &Path, source: rusqlite::Error) -> Self {
         use rusqlite::ErrorCode as Code;
         let (kind, advice) = match source.sqlite_error_code() {
@@ -81,7 +82,7 @@ impl Error {
                 (ErrorKind::Locked, "another process holds the write lock; try again when it is done")
             }
             Some(Code::DatabaseCorrupt | Code::NotADatabase) => {
-                (ErrorKind::Corrupt, "move it aside and rebuild it, when no other process has it open")
+                (ErrorKind::Corrupt, "once no process has it open, it can be moved aside and built anew")
             }
             Some(Code::ReadOnly) => (ErrorKind::ReadOnly, "make the file and its directory writable to add prompts"),
             Some(Code::DiskFull) => (ErrorKind::DiskFull, "free some space; what was not written can be added again"),
@@ -90,8 +91,9 @@ impl Error {
             }
             _ => (ErrorKind::Sqlite, ""),
         };
-        let message = if advice.is_empty() { source.to_string() } else { format!("{source} ({advice})") };
-        Self(Arc::new(Inner { kind, path: Some(path.into()), line: None, message, source: Some(Box::new(source)) }))
+        // SQLite's words are in the message; what stands behind them says the same once more, with a number.
+        let message = if advice.is_empty() { source.to_string() } else { format!("{source}; {advice}") };
+        Self(Arc::new(Inner { kind, path: Some(path.into()), line: None, message, source: None }))
     }
 
     pub(crate) fn rejected(path: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> Self {

@@ -17,6 +17,7 @@ use super::grid::Grid;
 use super::pager;
 use super::text;
 use crate::exit::Exit;
+use crate::mending;
 
 /// The envelope's version; see the long help.
 pub(crate) const SCHEMA: &str = "watcher/1";
@@ -191,6 +192,9 @@ impl Output {
         let message = told(error);
         self.failed(&message, exit);
         remark(&format!("watcher: {message}"));
+        if mending::is_corrupt(error) {
+            remark("`watcher history check --repair` does that, and keeps what can still be read");
+        }
     }
 
     /// The same for programs alone, who is told in another way being told already.

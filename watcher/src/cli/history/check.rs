@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use clap::Args;
-use history::{ErrorKind, OpenOptions};
+use history::OpenOptions;
 use serde::Serialize;
 
 use super::open;
@@ -11,6 +11,7 @@ use crate::cli::confirm::Confirm;
 use crate::cli::output::{Tone, remark, told};
 use crate::cli::text::plural;
 use crate::exit::{Exit, Refusal};
+use crate::mending;
 
 /// Check the database and its full-text index
 #[derive(Debug, Args)]
@@ -45,7 +46,7 @@ impl Check {
         };
         let mut health = match checked {
             Ok(health) => health,
-            Err(error) if self.repair && is_corrupt(&error) => return self.rebuild(context, &error),
+            Err(error) if self.repair && mending::is_corrupt(&error) => return self.rebuild(context, &error),
             Err(error) => return Err(error),
         };
         let mut repaired = false;
@@ -98,8 +99,4 @@ impl Check {
         context.out.json("history.check", Shown { well: true, file: Vec::new(), index: None, repaired: true })?;
         Ok(Exit::Done)
     }
-}
-
-fn is_corrupt(error: &anyhow::Error) -> bool {
-    error.downcast_ref::<history::Error>().is_some_and(|error| error.kind() == ErrorKind::Corrupt)
 }
