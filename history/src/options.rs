@@ -34,6 +34,7 @@ pub struct OpenOptions {
     pub(crate) access: Access,
     pub(crate) patience: Duration,
     pub(crate) clock: Clock,
+    pub(crate) cache: u32,
     pub(crate) redaction: Option<Redaction>,
     pub(crate) exclusions: Exclusions,
 }
@@ -57,6 +58,8 @@ impl OpenOptions {
             access: Access::default(),
             patience: Duration::from_secs(60),
             clock: Arc::new(clock),
+            // Looking into prompts passes over the whole table: one of a hundred thousand stays in memory between questions.
+            cache: 16_000,
             redaction: None,
             exclusions: Exclusions::default(),
         }
@@ -81,6 +84,14 @@ impl OpenOptions {
     #[must_use]
     pub fn clock(mut self, clock: impl Fn() -> i64 + Send + Sync + 'static) -> Self {
         self.clock = Arc::new(clock);
+        self
+    }
+
+    /// How much of the database may stay in memory between questions, in kibibytes; 16,000 unless told. Less suits a process
+    /// that lives long and asks seldom.
+    #[must_use]
+    pub fn cache(mut self, kibibytes: u32) -> Self {
+        self.cache = kibibytes;
         self
     }
 

@@ -70,14 +70,14 @@ impl HistoryStorage {
         let path = &place::real(path)?;
         let notices = Notices::default();
         if options.access == Access::ReadOnly {
-            let reader = read_only::open(path, options.patience, &notices)?;
+            let reader = read_only::open(path, options, &notices)?;
             return Ok(Self { path: path.into(), queue: None, reader: Mutex::new(reader), notices });
         }
         place::create_if_missing(path)?;
-        let mut reader = match read_only::reader(path, Mode::Write, options.patience) {
+        let mut reader = match read_only::reader(path, Mode::Write, options) {
             // A database that may only be read says so, or can't make the files beside it that it needs.
             Err(error) if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Io) => {
-                read_only::open(path, options.patience, &notices).map_err(|_| error)?
+                read_only::open(path, options, &notices).map_err(|_| error)?
             }
             reader => reader?,
         };

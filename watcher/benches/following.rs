@@ -19,9 +19,13 @@ struct Watcher(Child);
 
 impl Watcher {
     fn start(agent: &Path) -> (Self, Duration) {
+        Self::start_with(agent, &[])
+    }
+
+    fn start_with(agent: &Path, words: &[&str]) -> (Self, Duration) {
         let begun = Instant::now();
         let mut command = Command::new(env!("CARGO_BIN_EXE_watcher"));
-        command.args(["run", "--agent-dir"]).arg(agent).stdout(Stdio::null()).stderr(Stdio::null());
+        command.args(["run", "--agent-dir"]).arg(agent).args(words).stdout(Stdio::null()).stderr(Stdio::null());
         let watcher = Self(command.spawn().unwrap());
         let pid = format!("\"pid\":{},", watcher.0.id());
         loop {
@@ -68,7 +72,14 @@ impl Drop for Watcher {
 
 fn main() {
     let wanted: Vec<String> = std::env::args().skip(1).filter(|word| !word.starts_with('-')).collect();
-    let parts: [(&str, fn()); 4] = [("latency", latency), ("start", start), ("sync", first_sync), ("idle", idle)];
+    let parts: [(&str, fn()); 6] = [
+        ("latency", latency),
+        ("start", start),
+        ("sync", first_sync),
+        ("status", status),
+        ("day", day),
+        ("idle", idle),
+    ];
     for (name, part) in parts {
         if wanted.is_empty() || wanted.iter().any(|word| word == name) {
             part();
@@ -184,6 +195,82 @@ fn start() {
         watcher.status("VmHWM"),
         floor.as_secs_f64(),
         took.as_secs_f64() / floor.as_secs_f64()
+    );
+}
+
+/// What is asked of a watcher that may not run, its process included, beside a process that does nothing.
+fn status() {
+    let dir = tempfile::tempdir().unwrap();
+    for n in 0..scale("BENCH_DIRS", 10_000) {
+        fs::create_dir_all(dir.path().join(format!("sessions/--w{n}--"))).unwrap();
+    }
+    let times = |word: &str| -> Vec<Duration> {
+        let time = |_| {
+            let begun = Instant::now();
+            let mut command = Command::new(env!("CARGO_BIN_EXE_watcher"));
+            command.arg(word).arg("--agent-dir").arg(dir.path()).stdout(Stdio::null()).status().unwrap();
+            begun.elapsed()
+        };
+        (0..50).map(time).collect()
+    };
+    report("status, nothing runs (under 50 ms wanted)", times("status"));
+    let (watcher, _) = Watcher::start(dir.path());
+    report("status of a running watcher (under 50 ms)", times("status"));
+    drop(watcher);
+    report("floor: the process alone", times("--version"));
+}
+
+/// Months in a minute: appends to two hundred files, of which some are rewritten, deleted and made again. Memory must not
+/// grow with what went by.
+fn day() {
+    let appends = scale("BENCH_APPENDS", 100_000);
+    let dir = tempfile::tempdir().unwrap();
+    let path = |file: usize| dir.path().join(format!("sessions/--w{}--/{file}.jsonl", file % 20));
+    for file in 0..200 {
+        fs::create_dir_all(path(file).parent().unwrap()).unwrap();
+        fs::write(path(file), header(&format!("s{file}"))).unwrap();
+    }
+    // A history larger than what the database keeps of it in memory, which is bounded and fills once.
+    let past: String = (1..=appends).map(|n| message(appends + n, "user", &format!("long ago {n}"))).collect();
+    fs::write(path(0).with_file_name("past.jsonl"), header("past") + &past).unwrap();
+    sync(dir.path());
+    let (watcher, _) = Watcher::start_with(dir.path(), &["--reconcile-interval", "1"]);
+    let store = HistoryOptions::new().access(Access::ReadOnly).open(dir.path().join("history.db")).unwrap();
+    let arrived = |number: usize| {
+        let word = format!("needle{number:07}");
+        while store.search(&word, &SearchOptions::new(1)).unwrap().entries().is_empty() {
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    };
+    let mut measured = Vec::new();
+    for number in 1..=appends {
+        let path = path(number % 200);
+        let line = message(number, "user", &format!("needle{number:07} of a day"));
+        match number % 50 {
+            // As a harness rewrites; what stood in it is known.
+            0 => {
+                let fresh = path.with_extension("tmp");
+                fs::write(&fresh, fs::read_to_string(&path).unwrap() + &line).unwrap();
+                fs::rename(&fresh, &path).unwrap();
+            }
+            1 => {
+                fs::remove_file(&path).unwrap();
+                fs::write(&path, header(&format!("s{number}")) + &line).unwrap();
+            }
+            _ => OpenOptions::new().append(true).open(&path).unwrap().write_all(line.as_bytes()).unwrap(),
+        }
+        // Not so far ahead that files are deleted before anybody looked.
+        if number % 500 == 0 {
+            arrived(number);
+        }
+        if number % (appends / 10) == 0 {
+            measured.push(watcher.status("RssAnon"));
+        }
+    }
+    println!(
+        "{appends} appends to 200 files: memory of its own {} kB after a tenth, {} kB after all (each tenth: {measured:?})",
+        measured[0],
+        measured[measured.len() - 1]
     );
 }
 

@@ -10,6 +10,8 @@ use history::{ErrorKind, HistoryStorage, OpenOptions, Rebuilt};
 
 use crate::exit::{Exit, Refusal};
 
+/// A watcher lives for months and does nothing but count rows now and then: so much of them stays in memory, in kibibytes.
+const CACHE: u32 = 1_000;
 /// What to run when it could not be done now.
 const LATER: &str = "`watcher history check --repair` mends it when nobody has it open";
 
@@ -17,8 +19,9 @@ const LATER: &str = "`watcher history check --repair` mends it when nobody has i
 ///
 /// # Errors
 /// What the history said; when it is corrupt and can't be moved now, [`Exit::Refused`] with what to run later.
-pub(crate) fn open(options: &OpenOptions, path: &Path) -> Result<(HistoryStorage, Option<String>)> {
-    let error = match read_through(options, path) {
+pub(crate) fn open(options: OpenOptions, path: &Path) -> Result<(HistoryStorage, Option<String>)> {
+    let options = options.cache(CACHE);
+    let error = match read_through(&options, path) {
         Ok(store) => return Ok((store, None)),
         Err(error) if error.kind() != ErrorKind::Corrupt => return Err(error.into()),
         Err(error) => error,

@@ -53,7 +53,7 @@ pub(crate) fn prepare(agent: AgentDir, settings: AgentSettings) -> Result<Prepar
     FileSessionStorage::new().ensure_dir(agent.root())?;
     let place = Place::of(&agent);
     let running = place.lock(Timestamp::from_system(SystemTime::now()))?;
-    let (store, mended) = mending::open(&settings.history()?, &agent.history_db())?;
+    let (store, mended) = mending::open(settings.history()?, &agent.history_db())?;
     Ok(Prepared { agent, store: Arc::new(store), mended, settings, place, running })
 }
 
@@ -237,8 +237,8 @@ fn follow(
             Told::Stop => break Ok(()),
             Told::Follow(new) => {
                 if new.records_otherwise(&settings) {
-                    match new.history().and_then(|options| Ok(options.open(agent.history_db())?)) {
-                        Ok(opened) => store = Arc::new(opened),
+                    match new.history().and_then(|options| mending::open(options, &agent.history_db())) {
+                        Ok((opened, _)) => store = Arc::new(opened),
                         Err(error) => break Err(error),
                     }
                 }
@@ -248,7 +248,7 @@ fn follow(
             Told::Corrupt => {
                 // Nobody may have it open, and that includes us.
                 drop(store);
-                match settings.history().and_then(|options| mending::open(&options, &agent.history_db())) {
+                match settings.history().and_then(|options| mending::open(options, &agent.history_db())) {
                     Ok((opened, mended)) => {
                         store = Arc::new(opened);
                         board.problem(

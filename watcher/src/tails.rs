@@ -136,4 +136,10 @@ impl Tails {
     pub(crate) fn len(&self) -> usize {
         self.files.len()
     }
+
+    /// How much is remembered, of each kind.
+    #[cfg(test)]
+    pub(crate) fn sizes(&self) -> [usize; 3] {
+        [self.files.len(), self.paths.len(), self.gone.len()]
+    }
 }

@@ -1,15 +1,18 @@
 //! `watcher detach`: takes everything of ours out of an agent directory.
 
+use std::path::Path;
+
 use anyhow::{Result, bail};
 use clap::Args;
 use history::HistoryStorage;
 use serde::Serialize;
-use session_core::Timestamp;
+use session_core::{AgentDir, Timestamp};
 
 use super::Context;
 use crate::agents;
 use crate::exit::{Exit, Refusal};
 use crate::place::Place;
+use crate::service::{MARK, Manager};
 use crate::spool::{Spool, Turn};
 
 /// Remove every table and file of the watcher's; sessions, pointers and prompts stay
@@ -30,6 +33,14 @@ struct Shown {
     tables: Vec<String>,
     files: Vec<String>,
     kept: Vec<String>,
+    left: Vec<Left>,
+}
+
+/// Something of ours that stays, and what would take it away.
+#[derive(Serialize)]
+struct Left {
+    path: String,
+    reason: &'static str,
 }
 
 impl Detach {
@@ -42,6 +53,7 @@ impl Detach {
                 tables: Vec::new(),
                 files: Vec::new(),
                 kept: Vec::new(),
+                left: Vec::new(),
             };
             if !agent.root().exists() {
                 bail!("{}: there is no such agent directory", agent.root().display());
@@ -62,6 +74,7 @@ impl Detach {
                 shown.kept = detached.kept().iter().map(|path| path.display().to_string()).collect();
             }
             shown.files.extend(place.remove(&agent)?.iter().map(|path| path.display().to_string()));
+            shown.left = left(&agent, context);
             drop((turn, running));
             let out = &mut context.out;
             out.line(&format!("{}: detached", shown.agent_dir))?;
@@ -70,11 +83,34 @@ impl Detach {
                     out.line(&format!("  {what:<8} {item}"))?;
                 }
             }
+            for Left { path, reason } in &shown.left {
+                out.line(&format!("  left     {path}: {reason}"))?;
+            }
             all.push(shown);
         }
         context.out.json("detach", all)?;
         Ok(Exit::Done)
     }
+}
+
+/// What of ours stays on purpose.
+fn left(agent: &AgentDir, context: &Context) -> Vec<Left> {
+    let mut left = Vec::new();
+    let mut note = |path: &Path, reason| left.push(Left { path: path.display().to_string(), reason });
+    let locks = agent.session_lock(&"any".into());
+    if let Some(locks) = locks.parent().filter(|locks| locks.exists()) {
+        note(locks, "a lock that goes while a program waits for it locks nothing; remove it when none runs");
+    }
+    if agent.trash().exists() {
+        note(&agent.trash(), "deleted sessions that `watcher sessions restore` brings back");
+    }
+    // Without a home directory there is none.
+    if let Ok(service) = Manager::of_system().file(&context.environment)
+        && std::fs::read_to_string(&service).is_ok_and(|text| text.contains(MARK))
+    {
+        note(&service, "`watcher service uninstall` removes it");
+    }
+    left
 }
 
 /// Nobody may take over for hooks meanwhile: it would make our tables anew.

@@ -540,6 +540,43 @@ fn a_day_with_a_thousand_prompts_costs_no_more_than_its_looks() {
 }
 
 #[test]
+fn hours_of_rewrites_and_deletions_leave_nothing_behind() {
+    // Every minute a file is rewritten as a harness does, one is deleted, one begins in a new directory, one is renamed.
+    let mut world = World::new();
+    let lasting = world.begin("--w--/lasting.jsonl", "lasting");
+    world.reconcile();
+    let mut sizes = Vec::new();
+    for minute in 0..6 * 60_u64 {
+        let fresh = world.path("--w--/lasting.jsonl.tmp");
+        fs::write(&fresh, header("lasting") + &message(minute, &format!("rewritten {minute}"))).unwrap();
+        fs::rename(&fresh, &lasting).unwrap();
+        let begun = world.begin(&format!("--{minute}--/x.jsonl"), &format!("s{minute}"));
+        append(&begun, message(100_000 + minute, &format!("begun {minute}")));
+        world.hint(&[&lasting, begun.parent().unwrap()]);
+        let (from, to) = (begun.parent().unwrap().to_owned(), world.path(&format!("-{minute}")));
+        fs::rename(&from, &to).unwrap();
+        world.hint(&[&from, &to]);
+        if let Some(before) = minute.checked_sub(3) {
+            let old = world.path(&format!("-{before}"));
+            fs::remove_dir_all(&old).unwrap();
+            world.hint(&[&old]);
+        }
+        world.pass(Duration::from_secs(60));
+        let engine = world.engine();
+        let waiting = engine.unsaved.len() + engine.unread.len() + engine.retry.len() + engine.told.len();
+        sizes.push((engine.tails.sizes(), engine.watches.len(), waiting + engine.announced.len()));
+    }
+    let last = sizes[sizes.len() - 1];
+    // The lasting file and three that were not deleted yet; their directories and the root.
+    assert_eq!(last, ([4, 4, 0], 5, 0));
+    assert!(sizes[10..].iter().all(|size| *size == last));
+    let conn = history::rusqlite::Connection::open(world.agent().history_db()).unwrap();
+    let rows: i64 = conn.query_row("SELECT count(*) FROM watcher_file", [], |row| row.get(0)).unwrap();
+    assert_eq!(rows, 4);
+    assert_eq!(world.prompts().len(), 2 * 6 * 60);
+}
+
+#[test]
 fn a_minute_without_news_is_one_look_that_reads_and_writes_nothing() {
     // K52: the counts; what they cost in time is in `make bench`.
     let mut world = World::new();

@@ -173,7 +173,14 @@ fn detaching_leaves_what_is_the_harness_s() {
     let watcher = world.run(&[]);
     assert_eq!(world.output(&["detach"]).status.code(), Some(4));
     drop(watcher);
+    let service = world.json(&["service", "install"])["file"].as_str().unwrap().to_owned();
+    let locks = world.agent().join(".session-locks");
+    fs::create_dir(&locks).unwrap();
     let detached = world.json(&["detach"]);
+    let left: Vec<_> = detached[0]["left"].as_array().unwrap().iter().map(|left| &left["path"]).collect();
+    assert_eq!(left, [&Value::from(locks.to_str().unwrap()), &Value::from(service)]);
+    let text = String::from_utf8(world.output(&["detach"]).stdout).unwrap();
+    assert!(text.contains("`watcher service uninstall` removes it"), "{text}");
     assert!(detached[0]["tables"].as_array().unwrap().iter().any(|table| table == "watcher_file"));
     assert_eq!(detached[0]["kept"].as_array().unwrap().len(), 1, "the copy from the first contact");
     let conn = Connection::open(world.history()).unwrap();
@@ -182,6 +189,7 @@ fn detaching_leaves_what_is_the_harness_s() {
     assert_eq!(ours, 0);
     assert_eq!(world.prompts(), ["from before", "new"]);
     assert!(!world.agent().join(".watcher").exists());
+    assert!(locks.exists());
 }
 
 #[test]
