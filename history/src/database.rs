@@ -77,11 +77,12 @@ impl Database {
         shape_of(&self.conn, &mut self.known)
     }
 
-    /// A transaction that has the write lock, and the form of the database inside it.
-    pub(crate) fn begin(&mut self) -> rusqlite::Result<(Transaction<'_>, Shape)> {
+    /// A transaction that has the write lock, the form of the database inside it, and how long it may take.
+    pub(crate) fn begin(&mut self) -> rusqlite::Result<(Transaction<'_>, Shape, Slice)> {
         let transaction = Transaction::new_unchecked(&self.conn, TransactionBehavior::Immediate)?;
+        let slice = self.pace.slice();
         let shape = shape_of(&transaction, &mut self.known)?;
-        Ok((transaction, shape))
+        Ok((transaction, shape, slice))
     }
 
     /// A transaction that sees one state of the database, and its form.
@@ -101,10 +102,15 @@ impl Database {
         result
     }
 
-    /// The gap after a slice.
-    pub(crate) fn rest(&mut self, slice: &Slice) {
+    /// Learns from a slice that is committed.
+    pub(crate) fn learn(&mut self, slice: &Slice) {
+        self.pace.learn(slice);
+    }
+
+    /// The gap after the last slice, before the next.
+    pub(crate) fn rest(&mut self) {
         let path = &self.path;
-        self.pace.rest(slice, || is_alone(path));
+        self.pace.rest(|| is_alone(path));
     }
 
     /// Whether nobody but this store has the database open, as far as can be told.

@@ -12,7 +12,6 @@ use crate::{
     error::{Error, Result},
     index,
     schema::{TABLE_PREFIX, has_table},
-    slice::Slice,
     tombstone,
     writer::Writer,
 };
@@ -106,8 +105,8 @@ fn drop_table(writer: &mut Writer, name: &str, some: Option<&str>) -> rusqlite::
     loop {
         let slice;
         {
-            let (transaction, _) = writer.database.begin()?;
-            slice = Slice::begin();
+            let (transaction, _, begun) = writer.database.begin()?;
+            slice = begun;
             // Another process may be detaching too.
             if !has_table(&transaction, name)? {
                 return Ok(());
@@ -125,6 +124,7 @@ fn drop_table(writer: &mut Writer, name: &str, some: Option<&str>) -> rusqlite::
             }
             transaction.commit()?;
         }
-        writer.database.rest(&slice);
+        writer.database.learn(&slice);
+        writer.database.rest();
     }
 }

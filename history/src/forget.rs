@@ -11,7 +11,6 @@ use crate::{
     error::{Error, Result},
     schema::Fts,
     selection::Selection,
-    slice::Slice,
     writer::Writer,
 };
 
@@ -95,6 +94,7 @@ fn remove(writer: &mut Writer, doomed: &[Doomed], deleted: &mut Deleted) -> Resu
             }
             Ok(count)
         })?;
+        writer.database.rest();
     }
     let path = writer.database.path.clone();
     merge_index(&mut writer.database).map_err(|error| Error::sqlite(&path, error))?;
@@ -114,11 +114,14 @@ fn find(
     let mut doomed = Vec::new();
     for entry in selection.entries(&transaction, &shape)? {
         sessions.extend(entry.session.clone());
-        let mut records =
-            transaction.prepare_cached("SELECT key, session, at FROM watcher_submission WHERE row = ?")?;
-        let mut rows = records.query([entry.id.get()])?;
         let (mut keys, mut latest) = (Vec::new(), entry.created_at);
-        while let Some(row) = rows.next()? {
+        let sql = "SELECT key, session, at FROM watcher_submission WHERE row = ?";
+        // Another process may be taking our tables away.
+        let mut records = if shape.own { Some(transaction.prepare_cached(sql)?) } else { None };
+        let mut rows = records.as_mut().map(|records| records.query([entry.id.get()])).transpose()?;
+        while let Some(rows) = &mut rows
+            && let Some(row) = rows.next()?
+        {
             keys.extend(row.get::<_, Option<Vec<u8>>>(0)?);
             sessions.extend(row.get::<_, Option<String>>(1)?);
             latest = latest.max(row.get(2)?);
@@ -134,8 +137,8 @@ fn merge_index(database: &mut Database) -> rusqlite::Result<()> {
     loop {
         let slice;
         {
-            let (transaction, shape) = database.begin()?;
-            slice = Slice::begin();
+            let (transaction, shape, begun) = database.begin()?;
+            slice = begun;
             if shape.fts != Fts::Words {
                 return Ok(());
             }
@@ -152,7 +155,8 @@ fn merge_index(database: &mut Database) -> rusqlite::Result<()> {
             }
             transaction.commit()?;
         }
-        database.rest(&slice);
+        database.learn(&slice);
+        database.rest();
     }
 }
 

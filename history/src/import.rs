@@ -16,7 +16,6 @@ use crate::{
     error::{Error, ErrorKind, Result},
     known::Known,
     place,
-    slice::Slice,
     submission::{Recorded, Submission},
     value,
     writer::Writer,
@@ -228,7 +227,6 @@ pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], known: &mut 
     let (mut added, mut there) = (0, 0);
     let mut waiting = batch.iter();
     while waiting.len() > 0 {
-        let began = Slice::begin();
         writer.make_ready(writer.now())?;
         known.renew(&mut writer.database).map_err(|error| writer.database.error(error))?;
         writer.write(|ledger, slice| {
@@ -259,7 +257,7 @@ pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], known: &mut 
             }
             bulk.end()
         })?;
-        writer.database.rest(&began);
+        writer.database.rest();
     }
     Ok((added, there))
 }

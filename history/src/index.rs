@@ -57,7 +57,7 @@ pub(crate) fn clear_away(database: &mut Database) -> rusqlite::Result<bool> {
 fn set_aside(database: &mut Database) -> rusqlite::Result<()> {
     clear_away(database)?;
     {
-        let (transaction, _) = database.begin()?;
+        let (transaction, ..) = database.begin()?;
         if has_table(&transaction, UNDER_CONSTRUCTION)? && !has_table(&transaction, REPLACED)? {
             meta::keep_fit(&transaction, || rename(&transaction, UNDER_CONSTRUCTION, REPLACED))?;
             meta::remove(&transaction, meta::INDEXED)?;
@@ -73,8 +73,8 @@ fn build_in_slices(database: &mut Database, sql: &str) -> rusqlite::Result<bool>
     loop {
         let slice;
         {
-            let (transaction, shape) = database.begin()?;
-            slice = Slice::begin();
+            let (transaction, shape, begun) = database.begin()?;
+            slice = begun;
             if begun_for_another(&transaction, &shape)? {
                 return Ok(false);
             }
@@ -102,7 +102,8 @@ fn build_in_slices(database: &mut Database, sql: &str) -> rusqlite::Result<bool>
             }
             transaction.commit()?;
         }
-        database.rest(&slice);
+        database.learn(&slice);
+        database.rest();
     }
 }
 
@@ -153,8 +154,8 @@ pub(crate) fn discard(database: &mut Database, name: &str) -> rusqlite::Result<(
     loop {
         let slice;
         {
-            let (transaction, _) = database.begin()?;
-            slice = Slice::begin();
+            let (transaction, _, begun) = database.begin()?;
+            slice = begun;
             // Another process may have come first.
             if !has_table(&transaction, name)? {
                 return Ok(());
@@ -172,7 +173,8 @@ pub(crate) fn discard(database: &mut Database, name: &str) -> rusqlite::Result<(
             }
             transaction.commit()?;
         }
-        database.rest(&slice);
+        database.learn(&slice);
+        database.rest();
     }
 }
 

@@ -1,9 +1,11 @@
 //! Looks into prompts themselves for what FTS can't see `[H6]`: the inside of a word, scripts without spaces, punctuation.
 
 use memchr::memmem::Finder;
-use regex::Regex;
 
-use crate::{fold::fold_into, query::Token};
+use crate::{
+    fold::fold_into,
+    query::{Token, is_word},
+};
 
 /// Decides whether a prompt holds every token of a query.
 pub(crate) struct Matcher {
@@ -11,11 +13,10 @@ pub(crate) struct Matcher {
     folded: String,
 }
 
-enum Test {
-    Inside(Box<Finder<'static>>),
-    Joined(Box<Regex>),
-    /// A token so long that its pattern passes the size limit of `regex`: no prompt holds it.
-    Never,
+/// The first word, and the others that have to follow it.
+struct Test {
+    first: Finder<'static>,
+    others: Vec<String>,
 }
 
 impl Matcher {
@@ -32,21 +33,65 @@ impl Matcher {
     pub(crate) fn matches(&mut self, prompt: &str) -> bool {
         self.folded.clear();
         fold_into(prompt, &mut self.folded);
-        self.tests.iter().all(|test| match test {
-            Test::Inside(finder) => finder.find(self.folded.as_bytes()).is_some(),
-            Test::Joined(regex) => regex.is_match(&self.folded),
-            Test::Never => false,
-        })
+        self.tests.iter().all(|test| test.is_in(&self.folded))
     }
 }
 
 impl Test {
     fn new(words: &[String]) -> Self {
-        if let [word] = words {
-            return Self::Inside(Box::new(Finder::new(word).into_owned()));
+        let (first, others) = words.split_first().map_or(("", &[][..]), |(first, others)| (first.as_str(), others));
+        Self { first: Finder::new(first).into_owned(), others: others.to_vec() }
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        let mut from = 0;
+        while let Some(at) = self.first.find(&text.as_bytes()[from..]) {
+            let after = from + at + self.first.needle().len();
+            if follow(&self.others, &text[after..]) {
+                return true;
+            }
+            // It may begin again inside itself, as `aba` in `ababa`.
+            from += at + text[from + at..].chars().next().map_or(1, char::len_utf8);
         }
-        let escaped: Vec<String> = words.iter().map(|word| regex::escape(word)).collect();
-        let pattern = escaped.join(r"[^\p{Alphabetic}\p{N}]+");
-        Regex::new(&pattern).map_or(Self::Never, |regex| Self::Joined(Box::new(regex)))
+        false
+    }
+}
+
+/// Whether these words come next, each after something that is no part of a word.
+fn follow(words: &[String], mut text: &str) -> bool {
+    words.iter().all(|word| {
+        let next = text.trim_start_matches(|c| !is_word(c));
+        let is_next = next.len() < text.len() && next.starts_with(word.as_str());
+        if is_next {
+            text = &next[word.len()..];
+        }
+        is_next
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::query::Query;
+
+    #[test]
+    fn h3_joined_words_follow_each_other() {
+        let matches = |query: &str, text: &str| {
+            let Query::Tokens(tokens) = Query::parse(query) else { panic!("there are tokens") };
+            Matcher::new(&tokens).matches(text)
+        };
+        for (query, text, expected) in [
+            ("form.tsx", "open LoginForm - tsxes", true),
+            ("form.tsx", "formtsx", false),
+            ("form.tsx", "form or tsx", false),
+            ("form.tsx", "formal form.tsx", true),
+            ("aba.c", "ababa.c", true),
+            ("a.a.b", "a.a.a.b", true),
+            ("é.ñ", "é é, ñ", true),
+            ("%", "100 %", true),
+            ("x", "", false),
+        ] {
+            assert_eq!(matches(query, text), expected, "{query} in {text}");
+        }
     }
 }

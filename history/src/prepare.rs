@@ -13,7 +13,6 @@ use crate::{
     ledger::{NO_ROW, prompt_hash},
     meta, order, place,
     schema::{self, Form, Fts, Shape},
-    slice::Slice,
     storage::Notice,
     value,
 };
@@ -55,7 +54,7 @@ fn fill_empty(database: &mut Database) -> Result<()> {
     let path = database.path.clone();
     let sqlite = |error| Error::sqlite(&path, error);
     place::set_journal(&database.conn, &path).map_err(sqlite)?;
-    let (transaction, shape) = database.begin().map_err(sqlite)?;
+    let (transaction, shape, _) = database.begin().map_err(sqlite)?;
     if shape.form == Form::Empty {
         place::fill(&transaction).map_err(sqlite)?;
     }
@@ -80,7 +79,7 @@ fn first_contact(database: &mut Database, now: i64) -> Result<Option<Notice>> {
         let (transaction, shape) = database.snapshot().map_err(sqlite)?;
         (order::walk_all(&transaction).map_err(sqlite)?, shape.version)
     };
-    let (transaction, shape) = database.begin().map_err(sqlite)?;
+    let (transaction, shape, _) = database.begin().map_err(sqlite)?;
     if shape.is_known() && !shape.own {
         let make = || -> rusqlite::Result<()> {
             schema::create_own(&transaction)?;
@@ -108,8 +107,8 @@ fn relink(database: &mut Database) -> rusqlite::Result<()> {
     loop {
         let slice;
         {
-            let (transaction, shape) = database.begin()?;
-            slice = Slice::begin();
+            let (transaction, shape, begun) = database.begin()?;
+            slice = begun;
             if shape.version != version {
                 // It has been built anew once more: what was found out about it is void.
                 return Ok(());
@@ -133,7 +132,8 @@ fn relink(database: &mut Database) -> rusqlite::Result<()> {
             }
             transaction.commit()?;
         }
-        database.rest(&slice);
+        database.learn(&slice);
+        database.rest();
     }
 }
 

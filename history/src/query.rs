@@ -1,5 +1,7 @@
 //! A query as the user typed it, taken apart `[H3]`. Whatever it holds is text: nothing here can be a syntax error.
 
+use std::collections::HashSet;
+
 use crate::fold::{fold, is_space, is_unspaced};
 
 /// What to look for.
@@ -22,7 +24,9 @@ pub(crate) struct Token {
 
 impl Query {
     pub(crate) fn parse(text: &str) -> Self {
-        let pieces: Vec<&str> = text.split(|c| is_space(c) || c == '\0').filter(|piece| !piece.is_empty()).collect();
+        let mut seen = HashSet::new();
+        let pieces = text.split(|c| is_space(c) || c == '\0').filter(|piece| !piece.is_empty() && seen.insert(*piece));
+        let pieces: Vec<&str> = pieces.collect();
         let mut tokens: Vec<Token> = pieces.iter().filter_map(|piece| Token::of_words(piece)).collect();
         if tokens.is_empty() {
             tokens = pieces.iter().map(|piece| Token::literal(piece)).collect();
@@ -53,8 +57,14 @@ pub(crate) fn is_word(c: char) -> bool {
     c.is_alphanumeric()
 }
 
-/// The MATCH expression for tokens that all have a phrase.
+/// More words than anybody types: FTS5's time for an expression grows with the square of its length.
+const MOST_WORDS: usize = 1_000;
+
+/// The MATCH expression for tokens that all have a phrase, unless there are too many.
 pub(crate) fn match_expression(tokens: &[Token]) -> Option<String> {
+    if tokens.iter().map(|token| token.words.len()).sum::<usize>() > MOST_WORDS {
+        return None;
+    }
     let phrases: Option<Vec<&str>> = tokens.iter().map(|token| token.phrase.as_deref()).collect();
     phrases.map(|phrases| phrases.join(" AND "))
 }

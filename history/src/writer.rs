@@ -231,6 +231,7 @@ impl Writer {
             if waiting.len() == 0 {
                 return;
             }
+            self.database.rest();
         }
     }
 
@@ -252,8 +253,8 @@ impl Writer {
             self.make_ready(now)?;
             let slice;
             {
-                let (transaction, shape) = self.database.begin().map_err(sqlite)?;
-                slice = Slice::begin();
+                let (transaction, shape, begun) = self.database.begin().map_err(sqlite)?;
+                slice = begun;
                 if self.prepared.as_ref() != Some(&shape) {
                     // While we waited for the lock, somebody changed the schema.
                     continue;
@@ -268,12 +269,14 @@ impl Writer {
                     })?;
                     order::advance(&transaction, &shape).map_err(sqlite)?;
                     transaction.commit().map_err(sqlite)?;
+                    self.database.learn(&slice);
                     return Ok(result);
                 };
                 order::advance_to(&transaction, &shape, reached).map_err(sqlite)?;
                 transaction.commit().map_err(sqlite)?;
             }
-            self.database.rest(&slice);
+            self.database.learn(&slice);
+            self.database.rest();
         }
     }
 

@@ -8,7 +8,10 @@ use std::{
     time::Duration,
 };
 
-use history::{Access, EntryKey, ErrorKind, HistoryStorage, OpenOptions, Scope, SearchOptions, Submission, rusqlite};
+use history::{
+    Access, EntryKey, ErrorKind, HistoryStorage, Import, OpenOptions, Scope, SearchOptions, Selection, Submission,
+    rusqlite,
+};
 
 use crate::child::{finish, start};
 
@@ -84,6 +87,67 @@ fn h5_a_full_disk_is_one_clear_error_and_nothing_is_lost() {
     store.add(big.clone(), None).wait().unwrap();
     assert_eq!(store.recent(1, &Scope::everywhere()).unwrap()[0].prompt(), big.trim());
     assert!(store.check().unwrap().is_well());
+}
+
+/// Room for so many more pages on the disk, for a store's writer.
+fn leave_room(store: &HistoryStorage, pages: i64) {
+    let limited = store.apply(Vec::new(), move |transaction, _| {
+        let used: i64 = transaction.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        transaction.pragma_update_and_check(None, "max_page_count", used + pages, |_| Ok(()))?;
+        Ok(())
+    });
+    limited.wait().unwrap();
+}
+
+#[test]
+fn h5_wherever_the_disk_fills_up_long_work_can_be_done_again() {
+    let lines = (0..1500).fold(String::new(), |lines, n| {
+        lines + &format!("{{\"prompt\":\"prompt {n} with words\",\"created_at\":{n},\"session\":\"s{n}\"}}\n")
+    });
+    for room in [0, 2, 9, 30] {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.db");
+        let owner = rusqlite::Connection::open(&path).unwrap();
+        owner
+            .execute_batch(
+                "CREATE TABLE history(id INTEGER PRIMARY KEY AUTOINCREMENT, prompt TEXT NOT NULL, created_at INTEGER NOT NULL, cwd TEXT);
+                 CREATE VIRTUAL TABLE history_fts USING fts5(prompt, content='history', content_rowid='id');
+                 CREATE TRIGGER history_ai AFTER INSERT ON history BEGIN INSERT INTO history_fts(rowid, prompt) VALUES (new.id, new.prompt); END;",
+            )
+            .unwrap();
+        let store = options().open(&path).unwrap();
+        let import = || store.import(Import::json_lines("x", lines.as_bytes()), |_| ());
+        leave_room(&store, room);
+        assert_eq!(import().unwrap_err().kind(), ErrorKind::DiskFull, "{room}");
+        leave_room(&store, 1_000_000);
+        import().unwrap();
+        assert_eq!(store.stats().unwrap().prompts, 1500);
+        assert_eq!(import().unwrap().known, 1500);
+        // An index that has lost its words is as large again while it is built anew.
+        owner.execute_batch("DELETE FROM history_fts_data WHERE id > 1000").unwrap();
+        leave_room(&store, room);
+        if let Err(error) = store.repair().wait() {
+            assert_eq!(error.kind(), ErrorKind::DiskFull, "{room}");
+        }
+        leave_room(&store, 1_000_000);
+        assert!(store.repair().wait().unwrap().is_well(), "{room}");
+        let all = || Selection::all().matching("[0-4] with").unwrap();
+        leave_room(&store, 0);
+        let deleted = match store.delete(all()).wait() {
+            Ok(deleted) => deleted.rows(),
+            Err(error) => {
+                assert_eq!(error.kind(), ErrorKind::DiskFull);
+                leave_room(&store, 1_000_000);
+                store.delete(all()).wait().unwrap().rows()
+            }
+        };
+        assert!(deleted > 0);
+        assert_eq!(store.stats().unwrap().prompts, 750);
+        assert!(store.check().unwrap().is_well(), "{room}");
+        leave_room(&store, 0);
+        let tables = store.detach().unwrap();
+        assert_eq!(tables.tables().len(), 3);
+    }
 }
 
 #[test]

@@ -247,6 +247,29 @@ fn a_database_can_be_imported_into_itself_and_while_its_owner_writes_whatever_it
     }
 }
 
+#[test]
+fn what_is_no_history_is_said_to_be_none_and_a_link_leads_to_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = HistoryStorage::open(dir.path().join("history.db")).unwrap();
+    let file = |name: &str| dir.path().join(name);
+    std::fs::write(file("noise"), "noise ".repeat(1000)).unwrap();
+    std::fs::write(file("empty"), "").unwrap();
+    rusqlite::Connection::open(file("other")).unwrap().execute_batch("CREATE TABLE a(b)").unwrap();
+    for (name, kind) in [
+        ("noise", ErrorKind::Corrupt),
+        ("empty", ErrorKind::UnknownSchema),
+        ("other", ErrorKind::UnknownSchema),
+        ("missing", ErrorKind::Io),
+    ] {
+        let error = store.import(Import::database(file(name)), |_| ()).unwrap_err();
+        assert_eq!((error.kind(), error.path()), (kind, Some(file(name).as_path())), "{error}");
+    }
+    assert!(!file("missing").exists());
+    HistoryStorage::open(file("real")).unwrap().add("linked", None).wait().unwrap();
+    std::os::unix::fs::symlink(file("real"), file("link")).unwrap();
+    assert_eq!(store.import(Import::database(file("link")), |_| ()).unwrap().added, 1);
+}
+
 proptest! {
     #![proptest_config(crate::cases(24))]
 

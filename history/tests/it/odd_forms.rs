@@ -269,7 +269,7 @@ fn h2a_a_table_built_anew_in_the_same_words_is_noticed() {
 
 #[test]
 fn h5_the_owner_builds_its_table_anew_in_the_middle_of_our_index_build() {
-    let rows = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 60000)
+    let rows = "WITH RECURSIVE c(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM c WHERE i < 30000)
          INSERT INTO history(prompt, created_at) SELECT 'word' || i || ' and others to index', i FROM c;";
     let (_dir, path, owner) = made(&[TABLE, rows]);
     owner.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
@@ -287,7 +287,7 @@ fn h5_the_owner_builds_its_table_anew_in_the_middle_of_our_index_build() {
     owner.execute_batch(REBUILD).unwrap();
     ours.wait().unwrap();
     index_is_well(&owner);
-    assert_eq!(store.search("word60000", &SearchOptions::new(5)).unwrap().entries().len(), 1);
+    assert_eq!(store.search("word30000", &SearchOptions::new(5)).unwrap().entries().len(), 1);
 }
 
 #[test]

@@ -2,10 +2,11 @@
 
 use std::{
     io::{BufRead as _, BufReader},
+    sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
-use history::{HistoryStorage, Import, Scope, SearchOptions, rusqlite};
+use history::{HistoryStorage, Import, Scope, SearchOptions, Selection, rusqlite};
 use rusqlite::Connection;
 
 use crate::child::{finish, numbered_lines, start};
@@ -151,4 +152,41 @@ fn h2_two_stores_in_two_processes_lose_nothing() {
     }
     children.into_iter().for_each(finish);
     assert_eq!(count(&path), 108);
+}
+
+#[test]
+fn h5a_detaching_beside_a_store_that_adds_and_one_that_deletes_loses_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    let adding = HistoryStorage::open(&path).unwrap();
+    let deleting = HistoryStorage::open(&path).unwrap();
+    let stop = AtomicBool::new(false);
+    let mut added = 0;
+    std::thread::scope(|scope| {
+        let other = scope.spawn(|| {
+            let mut added = 0;
+            while !stop.load(Ordering::SeqCst) {
+                adding.add(format!("kept {added}"), Some("/p")).wait().unwrap();
+                drop(adding.add("doomed", None));
+                added += 1;
+            }
+            added
+        });
+        let third = scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                deleting.delete(Selection::all().matching("doomed").unwrap()).wait().unwrap();
+            }
+        });
+        for _ in 0..15 {
+            HistoryStorage::open(&path).unwrap().detach().unwrap();
+        }
+        stop.store(true, Ordering::SeqCst);
+        added = other.join().unwrap();
+        third.join().unwrap();
+    });
+    assert!(adding.stats().unwrap().prompts >= added, "after all that was queued");
+    deleting.delete(Selection::all().matching("doomed").unwrap()).wait().unwrap();
+    assert_eq!(adding.stats().unwrap().prompts, added);
+    assert!(adding.check().unwrap().is_well());
+    adding.close().unwrap();
 }

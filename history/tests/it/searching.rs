@@ -196,3 +196,27 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn h3_queries_of_any_length_are_answered() {
+    let dir = tempfile::tempdir().unwrap();
+    let store = HistoryStorage::open(dir.path().join("history.db")).unwrap();
+    let words: Vec<String> = (0..10_000).map(|n| format!("w{n}")).collect();
+    store.add(words.join(" "), None);
+    store.add(words.join("."), None);
+    store.add(format!("中{}文", "字".repeat(100_000)), None);
+    store.add("brief", None).wait().unwrap();
+    let found = |query: &str| store.search(query, &SearchOptions::new(10)).unwrap().entries().len();
+    assert_eq!(found(&words.join(" ")), 2);
+    assert_eq!(found(&words.join(".")), 2);
+    assert_eq!(found(&"字".repeat(90_000)), 1);
+    assert_eq!(found(&"x".repeat(1 << 20)), 0);
+    assert_eq!(found(&"a ".repeat(1 << 19)), 0);
+    assert_eq!(found(&"\" OR * ".repeat(100_000)), 0);
+    assert_eq!(found(&"(".repeat(1 << 20)), 0);
+    assert_eq!(found(&format!("w1 {}", "- ".repeat(1 << 18))), 2);
+    for limit in [0, 1, 1000, i64::MAX, i64::MIN] {
+        let page = store.search("w1", &SearchOptions::new(limit)).unwrap();
+        assert_eq!(page.entries().len(), usize::try_from(limit.clamp(0, 2)).unwrap());
+    }
+}
