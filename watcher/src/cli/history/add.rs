@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use super::open;
 use crate::cli::Context;
+use crate::cli::output::remark;
 use crate::exit::Exit;
 
 /// Add a prompt, as if it had been typed now
@@ -19,7 +20,7 @@ Examples:
   watcher history add 'write the release notes'
   git log -1 --format=%B | watcher history add -
 
-A prompt that equals the latest one is not added twice.")]
+A prompt that equals the latest one is not added twice. The settings hold here too: `never_record`, `redact`.")]
 pub(crate) struct Add {
     /// The prompt; `-` reads standard input
     #[arg(required = true, value_name = "PROMPT")]
@@ -60,6 +61,9 @@ impl Add {
             _ => ("known", "it is there already"),
         };
         context.out.line(said)?;
+        if !outcome.redacted().is_empty() {
+            remark(&format!("secrets in it were replaced: {}", outcome.redacted().join(", ")));
+        }
         context.out.json("history.add", Shown { recorded, row: outcome.row().map(history::RowId::get) })?;
         Ok(Exit::Done)
     }

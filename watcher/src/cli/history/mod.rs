@@ -10,6 +10,7 @@ mod open;
 mod recent;
 mod rows;
 mod search;
+mod show;
 mod stats;
 
 use anyhow::Result;
@@ -29,6 +30,7 @@ Examples:
 pub(crate) enum History {
     Search(search::Search),
     Recent(recent::Recent),
+    Show(show::Show),
     Add(add::Add),
     Import(import::ImportFrom),
     Export(export::Export),
@@ -42,6 +44,7 @@ impl History {
         match self {
             Self::Search(command) => command.run(context),
             Self::Recent(command) => command.run(context),
+            Self::Show(command) => command.run(context),
             Self::Add(command) => command.run(context),
             Self::Import(command) => command.run(context),
             Self::Export(command) => command.run(context),

@@ -35,9 +35,16 @@ pub(super) fn for_writing(context: &Context) -> Result<HistoryStorage> {
         storage().ensure_dir(dir)?;
     }
     let now = context.now()?.seconds();
-    let options = OpenOptions::new();
+    let options = options(&agent, context)?;
     let options = if context.time_is_pinned() { options.clock(move || now) } else { options };
     Ok(options.open(&path)?)
+}
+
+/// What the settings say of secrets, and of directories that are never recorded.
+fn options(agent: &AgentDir, context: &Context) -> Result<OpenOptions> {
+    let environment = context.environment.clone();
+    let sources = Sources { file: None, flags: Keys::default(), level: None, default: Level::Off, environment };
+    sources.read()?.of(agent)?.history()
 }
 
 /// Says what the user should hear once.
@@ -59,10 +66,8 @@ fn take_spooled(agent: &AgentDir, context: &Context) {
     if !spool.waits() {
         return;
     }
-    let environment = context.environment.clone();
-    let sources = Sources { file: None, flags: Keys::default(), level: None, default: Level::Off, environment };
-    let drained = sources.read().and_then(|settings| {
-        let store = settings.of(agent)?.history()?.patience(Duration::from_secs(1)).open(agent.history_db())?;
+    let drained = options(agent, context).and_then(|options| {
+        let store = options.patience(Duration::from_secs(1)).open(agent.history_db())?;
         spool.drain(&store)
     });
     if let Err(error) = drained {

@@ -14,12 +14,13 @@ use crate::exit::Exit;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  watcher history search login fix     both words, in any order, as beginnings of words
+  watcher history search login fix     both words, in any order; their beginnings do
   watcher history search Form.tsx      words joined by punctuation stand next to each other
   watcher history search --cwd . test  only what was typed in this directory
   watcher history search --best migrate database
 
-Whatever the query holds is text: quotes, stars and dashes mean themselves. Put `--` before words that begin with a dash.")]
+A prompt is found by the beginnings of its words first; when none has them, by what stands inside of words. Whatever the
+query holds is text: quotes, stars and dashes mean themselves. Put `--` before words that begin with a dash.")]
 pub(crate) struct Search {
     /// Words to look for
     #[arg(required = true, value_name = "WORDS")]
@@ -42,6 +43,10 @@ impl Search {
         if page.as_ref().is_some_and(Page::stopped_early) {
             remark("older prompts were not looked through for words inside words");
         }
-        rows::answer(context, "history.search", page.as_ref().map_or(&[], |page| page.entries()))
+        if page.as_ref().is_some_and(|page| page.entries().is_empty()) {
+            remark("no prompt holds all of that");
+        }
+        rows::table_around(context, page.as_ref().map_or(&[], |page| page.entries()), &self.words)?;
+        rows::json(context, "history.search", page.as_ref().map_or(&[], |page| page.entries()))
     }
 }
