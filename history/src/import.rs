@@ -50,7 +50,8 @@ impl<'a> Import<'a> {
     }
 
     /// One JSON value a line: a text, or an object with `prompt` and, where known, `created_at` (seconds since 1970),
-    /// `cwd`, `session`, `use_count`. What [`export`](crate::HistoryStorage::export) writes.
+    /// `cwd`, `session`, `use_count`. Two of the same text, second and directory are two, as far as the history does not hold
+    /// as many already. What [`export`](crate::HistoryStorage::export) writes.
     pub fn json_lines(name: impl Into<PathBuf>, lines: impl BufRead + Send + 'a) -> Self {
         Self(Source::JsonLines(name.into(), Box::new(lines)))
     }

@@ -20,7 +20,9 @@
 //! SQLite before 3.51.3 can lose a committed transaction when two connections reset the write-ahead log at the same
 //! moment. Ours is a later one (anything else is refused on open), and beside other processes our checkpoints only are
 //! passive; what the owner's own SQLite does in its process is beyond us. Times are seconds: of two programs that record
-//! the same prompt a minute apart, nobody can tell that it was one.
+//! the same prompt a minute apart, nobody can tell that it was one. One prompt is one piece: the words of one of ten
+//! megabytes keep the write lock for longer than a tenth of a second. A table of the owner's without an index on
+//! `created_at` is read whole for each prompt that comes from a session file.
 //!
 //! It knows nothing of session files, command lines or async runtimes.
 //!

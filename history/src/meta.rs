@@ -34,16 +34,10 @@ pub(crate) fn set(conn: &Connection, name: &str, value: i64) -> rusqlite::Result
 }
 
 /// Changes the schema ourselves, inside a transaction: what fitted the rows before fits them after.
-pub(crate) fn keep_fit<T, E: From<rusqlite::Error>>(
-    conn: &Connection,
-    change: impl FnOnce() -> Result<T, E>,
-) -> Result<T, E> {
+pub(crate) fn keep_fit(conn: &Connection, change: impl FnOnce() -> rusqlite::Result<()>) -> rusqlite::Result<()> {
     let fits = schema::has_table(conn, "watcher_meta")? && get(conn, FITS)? == Some(schema::version(conn)?);
-    let result = change()?;
-    if fits {
-        set(conn, FITS, schema::version(conn)?)?;
-    }
-    Ok(result)
+    change()?;
+    if fits { set(conn, FITS, schema::version(conn)?) } else { Ok(()) }
 }
 
 pub(crate) fn remove(conn: &Connection, name: &str) -> rusqlite::Result<()> {

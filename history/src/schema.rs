@@ -200,7 +200,7 @@ fn form(conn: &Connection) -> rusqlite::Result<Form> {
 
 /// SQLite's number of the schema.
 pub(crate) fn version(conn: &Connection) -> rusqlite::Result<i64> {
-    conn.pragma_query_value(None, "schema_version", |row| row.get(0))
+    conn.prepare_cached("PRAGMA schema_version")?.query_row([], |row| row.get(0))
 }
 
 /// Whether there is a table of this name, virtual or not.

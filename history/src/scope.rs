@@ -31,12 +31,12 @@ impl Scope {
         Self::default()
     }
 
-    /// What was submitted in this very directory.
+    /// What was submitted in this very directory, spelled as it was then: nothing is resolved, a slash at the end counts.
     pub fn directory(cwd: impl Into<String>) -> Self {
         Self { place: Place::In(cwd.into()), ..Self::default() }
     }
 
-    /// What was submitted in this directory or in one below it.
+    /// What was submitted in this directory or in one below it; here a slash at the end does not count.
     pub fn below(cwd: impl Into<String>) -> Self {
         Self { place: Place::Below(cwd.into()), ..Self::default() }
     }

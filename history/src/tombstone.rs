@@ -52,6 +52,10 @@ impl Tombstones {
     /// Reads the file again if it has changed.
     pub(crate) fn refresh(&mut self) -> Result<()> {
         let found = match fs::metadata(&self.path) {
+            Ok(metadata) if !metadata.is_file() => {
+                let message = "this is no file, and the list of deleted prompts should be here; move it away";
+                return Err(Error::new(ErrorKind::Io, &self.path, message));
+            }
             Ok(metadata) => Some((metadata.len(), metadata.mtime(), metadata.mtime_nsec())),
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             Err(error) => return Err(Error::io(&self.path, "the list of deleted prompts can't be read", error)),

@@ -12,7 +12,7 @@ use std::{
     thread::{JoinHandle, current},
 };
 
-use rusqlite::Transaction;
+use rusqlite::{Connection, Transaction};
 
 use crate::{
     bulk::Bulk,
@@ -25,7 +25,7 @@ use crate::{
     order,
     pending::{Pending, Promise, pending},
     prepare::prepare,
-    schema::Shape,
+    schema::{self, Shape},
     slice::Slice,
     storage::Notice,
     submission::{Outcome, Submission},
@@ -262,12 +262,12 @@ impl Writer {
                 check_writable(&shape, &path)?;
                 let ledger = Ledger::new(&transaction, &shape, &self.guard, now);
                 let Some(reached) = ledger.yield_to_owner(&slice).map_err(sqlite)? else {
-                    let result = meta::keep_fit(&transaction, || work(&ledger, &transaction, &slice));
-                    let result = result.map_err(|failure| match failure {
+                    let result = work(&ledger, &transaction, &slice).map_err(|failure| match failure {
                         Failure::Sqlite(error) => sqlite(error),
                         Failure::Caller(error) => Error::rejected(&path, error),
                     })?;
                     order::advance(&transaction, &shape).map_err(sqlite)?;
+                    note_own_change(&transaction, &shape).map_err(sqlite)?;
                     transaction.commit().map_err(sqlite)?;
                     self.database.learn(&slice);
                     return Ok(result);
@@ -327,4 +327,10 @@ fn check_writable(shape: &Shape, path: &std::path::Path) -> Result<()> {
     let message = "its `history` table has a form that this program does not know, so nothing is written to it; \
                    update the program, or name another database";
     Err(Error::new(ErrorKind::UnknownSchema, path, message))
+}
+
+/// A table that the caller has made changes the schema and no row of the history.
+fn note_own_change(conn: &Connection, shape: &Shape) -> rusqlite::Result<()> {
+    let version = schema::version(conn)?;
+    if version == shape.version { Ok(()) } else { meta::set(conn, meta::FITS, version) }
 }

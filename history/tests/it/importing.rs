@@ -271,7 +271,7 @@ fn what_is_no_history_is_said_to_be_none_and_a_link_leads_to_one() {
 }
 
 proptest! {
-    #![proptest_config(crate::cases(24))]
+    #![proptest_config(crate::cases(8))]
 
     /// What is exported and imported elsewhere is exported there as the same.
     #[test]
