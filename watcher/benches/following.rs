@@ -332,28 +332,24 @@ fn first_sync() {
         fs::write(sessions.join(format!("{file}.jsonl")), text).unwrap();
     }
     let files: Vec<_> = fs::read_dir(&sessions).unwrap().map(|file| file.unwrap().path()).collect();
-    // The best of a few rounds each: what else runs on the machine disturbs all three.
-    let best = |measure: &mut dyn FnMut() -> Duration| (0..SYNC_ROUNDS).map(|_| measure()).min().unwrap();
     let mut buffer = vec![0; 1 << 20];
     let mut bytes = 0;
-    let raw = best(&mut || {
+    // The best of a few rounds each, in turn: what else runs on the machine disturbs all three.
+    let [mut raw, mut read, mut took] = [Duration::MAX; 3];
+    for _ in 0..SYNC_ROUNDS {
         let begun = Instant::now();
         bytes = files.iter().map(|path| read_through(path, &mut buffer)).sum();
-        begun.elapsed()
-    });
-    let read = best(&mut || {
+        raw = raw.min(begun.elapsed());
         let begun = Instant::now();
         for path in &files {
             assert!(session_core::Session::read(path).unwrap().header().is_some());
         }
-        begun.elapsed()
-    });
-    let took = best(&mut || {
+        read = read.min(begun.elapsed());
         for name in ["history.db", "history.db-wal", "history.db-shm"] {
             let _ = fs::remove_file(dir.path().join(name));
         }
-        sync(dir.path())
-    });
+        took = took.min(sync(dir.path()));
+    }
     let rate = |time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
     println!(
         "first sync of {} MB with {} prompts: {:.0} MB/s; as sessions {:.0} MB/s (ratio {:.2}, at least 0.50 wanted); \
