@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use history::HistoryStorage;
 use session_core::AgentDir;
 use session_core::follow::Position;
-use session_core::storage::{FileKind, SessionStorage};
+use session_core::storage::SessionStorage;
 
 use crate::discover::{self, Filter};
 use crate::intake::Attention;
@@ -296,11 +296,6 @@ impl Engine {
     fn scan(&mut self, dir: &Path, found: &mut Found, report: &mut Report) {
         let mut dirs = vec![dir.to_owned()];
         while let Some(dir) = dirs.pop() {
-            let is_dir = matches!(self.storage.stat(&dir), Ok(Some(stat)) if stat.kind == FileKind::Directory);
-            if !is_dir {
-                self.watches.forget(&dir);
-                continue;
-            }
             if !self.follow(&dir, found, report) {
                 continue;
             }

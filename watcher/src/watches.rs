@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use session_core::storage::{FileIdentity, SessionStorage};
+use session_core::storage::{FileIdentity, FileKind, SessionStorage};
 
 use crate::source::{Coverage, Source};
 
@@ -27,7 +27,7 @@ struct Watched {
 /// What a directory is to us.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Standing {
-    /// Nothing is there.
+    /// No directory is there.
     Missing,
     /// It is looked into under this name.
     Followed,
@@ -45,7 +45,7 @@ impl Watches {
     /// # Errors
     /// The directory can't be looked at.
     pub(crate) fn follow(&mut self, storage: &dyn SessionStorage, dir: &Path) -> session_core::Result<Standing> {
-        let Some(stat) = storage.stat(dir)? else {
+        let Some(stat) = storage.stat(dir)?.filter(|stat| stat.kind == FileKind::Directory) else {
             self.forget(dir);
             return Ok(Standing::Missing);
         };

@@ -28,18 +28,20 @@ impl Engine {
     /// Looks at files and writes what they brought. Returns whether files appeared, moved or went.
     pub(super) fn read(&mut self, files: BTreeSet<PathBuf>, now: Moment, report: &mut Report) -> bool {
         let mut has_moves = false;
-        for path in &files {
-            if let Ok(Some(identity)) = self.storage.identity(path) {
-                has_moves |= self.take_over(path, identity);
+        let mut looked = Vec::with_capacity(files.len());
+        for path in files {
+            let stat = self.storage.stat(&path).ok().flatten();
+            if let Some(stat) = &stat {
+                has_moves |= self.take_over(&path, stat.identity);
             }
+            looked.push((path, stat));
         }
         let mut gathered = Gathered::default();
         let mut due = Due::default();
-        for path in files {
+        for (path, stat) in looked {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let stat = self.storage.stat(&path).ok().flatten();
             let known = self.tails.get(&path).filter(|tail| tail.identity().is_some());
             if let (Some(tail), Some(stat)) = (known, &stat)
                 && !tail.has_news(stat, now.clock, self.attention)

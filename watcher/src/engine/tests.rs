@@ -598,8 +598,8 @@ fn a_minute_without_news_is_one_look_that_reads_and_writes_nothing() {
     assert_eq!(wake_ups, 1);
     assert_eq!((world.storage.bytes_read(), world.storage.count(CallKind::OpenReader), version()), before);
     let looks = world.storage.count(CallKind::Stat) - looked;
-    // Two of each directory and two of each file, and some of what is around them.
-    assert!(looks <= 4 * 500 + 20, "{looks} looks at names");
+    // One of each directory and one of each file, and some of what is around them.
+    assert!(looks <= 2 * 500 + 20, "{looks} looks at names");
     assert!(world.storage.count(CallKind::ReadDir) - listed <= 500 + 5);
 }
 
