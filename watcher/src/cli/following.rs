@@ -87,9 +87,8 @@ pub(crate) fn followed(context: &Context) -> Result<Vec<AgentDir>> {
     agents::resolve(&selection, &context.environment)
 }
 
-/// Opens every agent directory that the command line names, under the settings in force for it.
-pub(crate) fn prepare(context: &Context, settings: &Settings) -> Result<Vec<Prepared>> {
-    let agents = followed(context)?;
+/// Opens agent directories under the settings in force for them; makes what is missing.
+pub(crate) fn prepare(agents: Vec<AgentDir>, settings: &Settings) -> Result<Vec<Prepared>> {
     // All settings are judged before anything is touched.
     let each = agents.into_iter().map(|agent| settings.of(&agent).map(|settings| (agent, settings)));
     let each = each.collect::<Result<Vec<_>>>()?;

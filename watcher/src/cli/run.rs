@@ -7,7 +7,7 @@ use clap::Args;
 use history::Notice;
 
 use super::Context;
-use super::following::{Following, prepare};
+use super::following::{Following, followed, prepare};
 use crate::exit::Exit;
 use crate::logging;
 use crate::readiness::Readiness;
@@ -40,7 +40,7 @@ impl Run {
         let sources = self.following.sources(context, Level::Info);
         let settings = sources.read()?;
         let logging = logging::start(settings.level(), self.log_file.as_deref())?;
-        let prepared = prepare(context, &settings)?;
+        let prepared = prepare(followed(context)?, &settings)?;
         for one in &prepared {
             greet(context, one)?;
         }

@@ -3,13 +3,15 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
+use session_core::{AgentDir, Harness};
 
 use super::Context;
-use super::following::{Following, prepare};
+use super::following::{Following, followed, prepare};
 use super::output::{remark, with_progress};
-use crate::exit::Exit;
+use crate::agents::{self, Selection};
+use crate::exit::{Exit, Refusal};
 use crate::logging;
-use crate::settings::Level;
+use crate::settings::{Level, Settings};
 use crate::state::Board;
 use crate::supervise;
 
@@ -20,7 +22,7 @@ Examples:
   watcher sync
   watcher sync --agent-dir /srv/agent --json
 
-Run twice, the second adds nothing. Damaged files are reported, and what is whole in them counts.")]
+Run twice, the second adds nothing. An agent directory that does not exist is not made. Damaged files are reported, and what is whole in them counts.")]
 pub(crate) struct Sync {
     #[command(flatten)]
     following: Following,
@@ -44,7 +46,7 @@ impl Sync {
         logging::start(settings.level(), None)?;
         let stop = supervise::stop_flag()?;
         let mut all = Vec::new();
-        for prepared in prepare(context, &settings)? {
+        for prepared in prepare(there(context, &settings)?, &settings)? {
             let report = {
                 let board = Board::new();
                 let how_far = || {
@@ -79,4 +81,30 @@ impl Sync {
         context.out.json("sync", all)?;
         Ok(Exit::Done)
     }
+}
+
+/// Those of the agent directories that are meant which exist, or have sessions elsewhere. Of the others it is said.
+fn there(context: &Context, settings: &Settings) -> Result<Vec<AgentDir>> {
+    let mut there = Vec::new();
+    let mut missing = Vec::new();
+    for agent in followed(context)? {
+        let exists = agent.root().exists() || settings.of(&agent)?.plan.roots.iter().any(|root| root.exists());
+        if exists { there.push(agent) } else { missing.push(agent) }
+    }
+    for agent in &missing {
+        remark(&format!("{}: there is no such directory, so there is nothing to read", context.homely(agent.root())));
+    }
+    if there.is_empty() {
+        for harness in Harness::ALL {
+            let others = Selection { harnesses: vec![harness], ..Selection::default() };
+            let other = agents::resolve_one(&others, &context.environment)?;
+            if other.sessions().exists() {
+                remark(&format!("there are sessions in {}: `--harness {harness}`", context.homely(other.root())));
+            }
+        }
+        if !context.common.agent_dir.is_empty() {
+            return Err(Refusal::new(Exit::NotFound, "none of the agent directories exists").into());
+        }
+    }
+    Ok(there)
 }

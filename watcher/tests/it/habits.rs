@@ -247,3 +247,22 @@ fn a_corrupt_history_is_moved_aside_and_what_is_readable_is_saved() {
     assert!(fixture.prints(&["history", "search", "login"]).contains("Fix the login page"));
     assert!(fixture.prints(&["history", "check"]).contains("all is well"));
 }
+
+#[test]
+fn an_agent_that_is_not_there_is_not_made() {
+    let fixture = Fixture::new(&[]);
+    let text = |output: std::process::Output| String::from_utf8(output.stderr).unwrap();
+    for words in [&["sync", "--harness", "omp"][..], &["sync", "--harness", "pi", "--json"]] {
+        let output = fixture.output(words);
+        assert_eq!(output.status.code(), Some(0), "{words:?}");
+        let said = text(output);
+        assert!(said.contains("no such directory") && said.contains("~/.xcsh/agent: `--harness xcsh`"), "{said}");
+    }
+    let (code, said) = fixture.fails(&["sync", "--agent-dir", "typo"]);
+    assert!(code == 3 && said.contains("typo: there is no such directory"), "{said}");
+    let said = text(fixture.output(&["sync", "--harness", "all"]));
+    assert!(said.contains("~/.pi/agent: there is no such directory") && !said.contains("xcsh"), "{said}");
+    for dir in [".omp", ".pi", "typo"] {
+        assert!(!fixture.home().join(dir).exists(), "{dir}");
+    }
+}
