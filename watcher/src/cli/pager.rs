@@ -24,10 +24,10 @@ pub(super) fn start(environment: &Environment) -> Option<(Child, ChildStdin)> {
     if !found.is_ok_and(|status| status.success()) {
         return None;
     }
+    // Ctrl-C is the pager's as soon as it runs: if we died of it, the shell and the pager would both read the keyboard. Where
+    // this can't be had, paging goes on all the same.
+    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default());
     let mut child = command.spawn().ok()?;
     let input = child.stdin.take()?;
-    // Ctrl-C is the pager's from here on: if we died of it, the shell and the pager would both read the keyboard. Where this
-    // can't be had, paging goes on all the same.
-    let _ = signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::default());
     Some((child, input))
 }
