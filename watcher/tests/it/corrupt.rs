@@ -85,7 +85,8 @@ fn a_corrupt_history_that_somebody_has_open_stays_and_the_message_says_what_to_r
     assert_eq!(fs::read(world.history()).unwrap(), [7; 8192]);
     assert_eq!(world.set_aside(), Vec::<PathBuf>::new());
     drop(held);
-    assert_eq!(world.output(&["sync"]).status.code(), Some(0));
+    let output = world.output(&["sync"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
     assert_eq!(world.prompts(), ["one", "two"]);
 }
 
