@@ -13,6 +13,18 @@
 //!   (`SessionManager::save_artifact`).
 //! * [`testing`]: a fake session; a test of an extension is five lines. [`examples`]: programs to begin from.
 //!
+//! # Where an extension runs
+//!
+//! In the program that owns the session: it hands its `SessionManager` to the extension. A program of its own, beside a
+//! harness that has the session open, is only a reader (see [`Subscription`]): what it appends is on disk and safe, but the
+//! harness goes on from the leaf that it has in memory, and leaves those entries on a branch that nobody is on. Ask
+//! `session_core::session_writers` who has a file open before you write to it; `watcher ext save` does that and refuses,
+//! also for a minute after somebody else wrote.
+//!
+//! A session's file appears with the model's first answer. Until then everything is in memory
+//! (`SessionManager::is_on_disk`), and a file that is no session is kept and never added to
+//! (`SessionManager::take_notices` says so).
+//!
 //! # What other programs see
 //!
 //! A state is a `custom` entry: `{"type":"custom",…,"customType":"todo","data":…,"schemaVersion":2}`. `data` is plain JSON;

@@ -199,7 +199,8 @@ impl<T: Serialize + DeserializeOwned> State<T> {
     /// Saves `state`, unless it is the same as the one in force on this branch, however that is spelled.
     ///
     /// When this returns on a session that is on disk, the entry is with the kernel: `kill -9` loses nothing `[W3]`. A session
-    /// without an answer of the model yet is in memory, and so is its state `[W2]`.
+    /// without an answer of the model yet is in memory, and so is its state `[W2]`. Where another process has the session open,
+    /// see [where an extension runs](crate#where-an-extension-runs).
     ///
     /// # Errors
     /// Nothing is written for [`ErrorKind::NotRepresentable`], [`ErrorKind::TooLarge`] (over
