@@ -1,6 +1,6 @@
 //! Who has a database open. Answered only where the system can tell; a guess is no answer.
 
-use std::{fs, os::unix::fs::MetadataExt as _, path::Path};
+use std::{fs, os::unix::fs::MetadataExt as _, path::Path, time::Duration};
 
 /// Whether some process, this one included, has a file open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,9 +11,22 @@ pub(crate) enum Occupancy {
     Unknown,
 }
 
+/// A process that was just forked holds the files of its parent until it runs a program of its own. So whoever holds one is
+/// believed after so many looks, so far apart.
+const LOOKS: usize = 4;
+const BETWEEN_LOOKS: Duration = Duration::from_millis(5);
+
 /// Whether any process has a file open.
 pub(crate) fn of(path: &Path) -> Occupancy {
-    beside(path, 0)
+    let mut answer = beside(path, 0);
+    for _ in 1..LOOKS {
+        if !matches!(answer, Occupancy::HeldBy(_)) {
+            break;
+        }
+        std::thread::sleep(BETWEEN_LOOKS);
+        answer = beside(path, 0);
+    }
+    answer
 }
 
 /// Asks `/proc` for every process that we may look into, and passes over so many descriptors of this one. The database

@@ -30,8 +30,27 @@ pub struct Stats {
     pub journal: String,
 }
 
+/// The numbers as they were counted last, and in which state of the database.
+#[derive(Debug, Default)]
+pub(crate) struct Counted(Option<(i64, Stats)>);
+
+impl Counted {
+    pub(crate) fn read(&mut self, conn: &Connection, shape: &Shape) -> rusqlite::Result<Stats> {
+        // Changes with each commit of another connection, and this one commits nothing.
+        let version = conn.prepare_cached("PRAGMA data_version")?.query_row([], |row| row.get(0))?;
+        if let Some((of, stats)) = &self.0
+            && *of == version
+        {
+            return Ok(stats.clone());
+        }
+        let stats = Stats::read(conn, shape)?;
+        self.0 = Some((version, stats.clone()));
+        Ok(stats)
+    }
+}
+
 impl Stats {
-    pub(crate) fn read(conn: &Connection, shape: &Shape) -> rusqlite::Result<Self> {
+    fn read(conn: &Connection, shape: &Shape) -> rusqlite::Result<Self> {
         let count = |sql: &str| conn.query_row(sql, [], |row| row.get::<_, i64>(0));
         let number = |count: i64| u64::try_from(count).unwrap_or(0);
         let prompts = if shape.is_readable() { count("SELECT count(*) FROM history")? } else { 0 };

@@ -29,7 +29,7 @@ use crate::{
     scope::Scope,
     search::{Search, SearchOptions},
     selection::Selection,
-    stats::Stats,
+    stats::{Counted, Stats},
     submission::{Outcome, Submission},
     writer::{Notices, Queue},
 };
@@ -42,6 +42,7 @@ pub struct HistoryStorage {
     path: PathBuf,
     queue: Option<Queue>,
     reader: Mutex<Database>,
+    counted: Mutex<Counted>,
     notices: Notices,
 }
 
@@ -71,7 +72,13 @@ impl HistoryStorage {
         let notices = Notices::default();
         if options.access == Access::ReadOnly {
             let reader = read_only::open(path, options, &notices)?;
-            return Ok(Self { path: path.into(), queue: None, reader: Mutex::new(reader), notices });
+            return Ok(Self {
+                path: path.into(),
+                queue: None,
+                reader: Mutex::new(reader),
+                counted: Mutex::default(),
+                notices,
+            });
         }
         place::create_if_missing(path)?;
         let mut reader = match read_only::reader(path, Mode::Write, options) {
@@ -87,7 +94,7 @@ impl HistoryStorage {
         } else {
             None
         };
-        Ok(Self { path: path.into(), queue, reader: Mutex::new(reader), notices })
+        Ok(Self { path: path.into(), queue, reader: Mutex::new(reader), counted: Mutex::default(), notices })
     }
 
     /// Adds a prompt that was typed just now and returns at once.
@@ -423,7 +430,7 @@ impl HistoryStorage {
         database::is_alone(&self.path)
     }
 
-    /// Numbers for a status line.
+    /// Numbers for a status line. Counted again only when the database has changed.
     ///
     /// # Errors
     /// What the database said.
@@ -439,7 +446,8 @@ impl HistoryStorage {
     /// # }
     /// ```
     pub fn stats(&self) -> Result<Stats> {
-        self.read(Stats::read)
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        self.read(|conn, shape| counted.read(conn, shape))
     }
 
     fn read<T>(&self, question: impl FnOnce(&Connection, &Shape) -> rusqlite::Result<T>) -> Result<T> {

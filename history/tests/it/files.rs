@@ -95,3 +95,21 @@ fn h1_a_database_of_ours_has_short_prefixes_and_three_triggers_that_feed_the_ind
 fn h5_our_sqlite_is_one_without_the_reset_race() {
     assert!(rusqlite::version_number() >= 3_051_003, "{}", rusqlite::version());
 }
+
+#[test]
+fn numbers_follow_whoever_writes() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    let store = HistoryStorage::open(&path).unwrap();
+    let owner = rusqlite::Connection::open(&path).unwrap();
+    let prompts = || store.stats().unwrap().prompts;
+    assert_eq!((prompts(), prompts()), (0, 0));
+    for round in 0..3 {
+        store.add(format!("ours {round}"), None);
+        assert_eq!((prompts(), prompts()), (2 * round + 1, 2 * round + 1));
+        owner.execute("INSERT INTO history(prompt, created_at) VALUES ('theirs', 1)", []).unwrap();
+        assert_eq!((prompts(), prompts()), (2 * round + 2, 2 * round + 2));
+    }
+    owner.execute("DELETE FROM history WHERE prompt = 'theirs'", []).unwrap();
+    assert_eq!(prompts(), 3);
+}
