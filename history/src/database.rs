@@ -28,6 +28,11 @@ pub(crate) struct Database {
     pace: Pace,
 }
 
+/// How much care commits took before it was lessened.
+#[must_use]
+#[derive(Clone, Copy)]
+pub(crate) struct Care(Option<i64>);
+
 /// How a connection is meant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Mode {
@@ -95,11 +100,27 @@ impl Database {
     /// Does long work whose loss would cost nothing but doing it again: with a write-ahead log, no commit of it waits for
     /// the medium while others wait for the lock.
     pub(crate) fn unhurried<T>(&mut self, work: impl FnOnce(&mut Self) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
-        let before: i64 = self.conn.pragma_query_value(None, "synchronous", |row| row.get(0))?;
-        self.conn.pragma_update(None, "synchronous", "normal")?;
+        let before = self.relax()?;
         let result = work(self);
-        self.conn.pragma_update(None, "synchronous", before)?;
+        self.restore(before)?;
         result
+    }
+
+    /// From now on commits are with the kernel when they return, not on the medium: a power cut may take the latest of them,
+    /// never a part of one. Only with a write-ahead log; a rollback journal would not survive that. What was so before.
+    pub(crate) fn relax(&self) -> rusqlite::Result<Care> {
+        let journal: String = self.conn.prepare_cached("PRAGMA journal_mode")?.query_row([], |row| row.get(0))?;
+        if journal != "wal" {
+            return Ok(Care(None));
+        }
+        let before = self.conn.prepare_cached("PRAGMA synchronous")?.query_row([], |row| row.get(0))?;
+        self.conn.pragma_update(None, "synchronous", "normal")?;
+        Ok(Care(Some(before)))
+    }
+
+    /// The end of that.
+    pub(crate) fn restore(&self, before: Care) -> rusqlite::Result<()> {
+        before.0.map_or(Ok(()), |before| self.conn.pragma_update(None, "synchronous", before))
     }
 
     /// Learns from a slice that is committed.

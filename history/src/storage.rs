@@ -31,7 +31,7 @@ use crate::{
     selection::Selection,
     stats::{Counted, Stats},
     submission::{Outcome, Submission},
-    writer::{Notices, Queue},
+    writer::{Notices, Queue, Writer},
 };
 
 /// A prompt store on one database file.
@@ -167,17 +167,39 @@ impl HistoryStorage {
         T: Send + 'static,
         F: FnOnce(&Transaction<'_>, &[Outcome]) -> Result<T, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
     {
-        let Some(queue) = &self.queue else { return pending(self.read_only()).1 };
-        queue.run(move |writer| {
-            let turn = writer.turn.clone();
-            writer.transact(|ledger, transaction, _| {
-                let bulk = Bulk::begin(*ledger, submissions.len())?;
-                let outcomes = submissions.iter().map(|submission| bulk.ledger().record(submission));
-                let outcomes = outcomes.collect::<Result<Vec<_>, _>>()?;
-                bulk.end()?;
-                turn.run(|| work(transaction, &outcomes))
-            })
-        })
+        match &self.queue {
+            Some(queue) => queue.run(move |writer| applied(writer, &submissions, work)),
+            None => pending(self.read_only()).1,
+        }
+    }
+
+    /// The same for what can be read again from where it came: with a write-ahead log, the commit is with the kernel when this
+    /// answers and on the medium a little later. `kill -9` loses nothing; a power cut may take the latest calls, each with
+    /// the caller's own statements, so that a position goes together with the rows before it.
+    ///
+    /// # Errors
+    /// As [`apply`](Self::apply).
+    ///
+    /// ```
+    /// # fn main() -> Result<(), history::Error> {
+    /// # let dir = tempfile::tempdir().unwrap();
+    /// use history::{EntryKey, HistoryStorage, Recorded, Submission};
+    /// let store = HistoryStorage::open(dir.path().join("history.db"))?;
+    /// let read = vec![Submission::new("fix it").at(1_700_000_000).key(EntryKey::new("s1:a1b2c3d4"))];
+    /// let became = store.apply_redoable(read, |_, outcomes| Ok(outcomes[0].recorded()));
+    /// assert_eq!(became.wait()?, Recorded::Inserted);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn apply_redoable<T, F>(&self, submissions: Vec<Submission>, work: F) -> Pending<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Transaction<'_>, &[Outcome]) -> Result<T, Box<dyn std::error::Error + Send + Sync>> + Send + 'static,
+    {
+        match &self.queue {
+            Some(queue) => queue.run(move |writer| writer.redoable(|writer| applied(writer, &submissions, work))),
+            None => pending(self.read_only()).1,
+        }
     }
 
     /// The latest prompts of a scope, newest first. The limit is clamped to `0..=1000` `[H3]`.
@@ -480,6 +502,22 @@ impl HistoryStorage {
     fn read_only(&self) -> Error {
         Error::new(ErrorKind::ReadOnly, &self.path, "the history can only be read here; nothing can be added")
     }
+}
+
+/// One transaction with the submissions and the caller's part.
+fn applied<T>(
+    writer: &mut Writer,
+    submissions: &[Submission],
+    work: impl FnOnce(&Transaction<'_>, &[Outcome]) -> Result<T, Box<dyn std::error::Error + Send + Sync>>,
+) -> Result<T> {
+    let turn = writer.turn.clone();
+    writer.transact(|ledger, transaction, _| {
+        let bulk = Bulk::begin(*ledger, submissions.len())?;
+        let outcomes = submissions.iter().map(|submission| bulk.ledger().record(submission));
+        let outcomes = outcomes.collect::<Result<Vec<_>, _>>()?;
+        bulk.end()?;
+        turn.run(|| work(transaction, &outcomes))
+    })
 }
 
 impl Drop for HistoryStorage {

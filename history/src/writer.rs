@@ -235,6 +235,14 @@ impl Writer {
         }
     }
 
+    /// Does work that can be done again from what it came from: nothing waits for the medium, see [`Database::relax`].
+    pub(crate) fn redoable<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+        let before = self.database.relax().map_err(|error| self.database.error(error))?;
+        let result = work(self);
+        self.database.restore(before).map_err(|error| self.database.error(error))?;
+        result
+    }
+
     /// One transaction of ours, see [`transact`](Self::transact).
     pub(crate) fn write<T>(&mut self, work: impl FnOnce(&Ledger<'_>, &Slice) -> rusqlite::Result<T>) -> Result<T> {
         self.transact(|ledger, _, slice| work(ledger, slice).map_err(Failure::Sqlite))

@@ -132,3 +132,24 @@ fn h2_add_returns_while_the_database_is_locked_and_everything_is_there_afterward
     }
     assert_eq!(store.recent(1000, &Scope::everywhere()).unwrap().len(), 301);
 }
+
+#[test]
+fn h5_only_what_can_be_done_again_waits_for_no_medium_and_only_with_a_write_ahead_log() {
+    let dir = tempfile::tempdir().unwrap();
+    for (journal, lessened) in [("wal", 1), ("truncate", 2)] {
+        let path = dir.path().join(format!("{journal}.db"));
+        HistoryStorage::open(&path).unwrap().close().unwrap();
+        let conn = history::rusqlite::Connection::open(&path).unwrap();
+        conn.pragma_update_and_check(None, "journal_mode", journal, |_| Ok(())).unwrap();
+        drop(conn);
+        let store = HistoryStorage::open(&path).unwrap();
+        let care = |transaction: &history::rusqlite::Transaction<'_>| -> i64 {
+            transaction.pragma_query_value(None, "synchronous", |row| row.get(0)).unwrap()
+        };
+        assert_eq!(store.apply(Vec::new(), move |transaction, _| Ok(care(transaction))).wait().unwrap(), 2);
+        let redoable = store.apply_redoable(Vec::new(), move |transaction, _| Ok(care(transaction)));
+        assert_eq!(redoable.wait().unwrap(), lessened, "{journal}");
+        assert!(store.apply_redoable(Vec::new(), |_, _| -> Result<(), _> { Err("no".into()) }).wait().is_err());
+        assert_eq!(store.apply(Vec::new(), move |transaction, _| Ok(care(transaction))).wait().unwrap(), 2);
+    }
+}

@@ -104,7 +104,7 @@ pub(crate) fn commit(
             finished.into_iter().map(|(path, position)| Change::Read(path, Box::new(position))).collect::<Vec<_>>();
         let begun = Instant::now();
         let tally = store
-            .apply(submissions, move |transaction, outcomes| {
+            .apply_redoable(submissions, move |transaction, outcomes| {
                 ledger::record(transaction, &changes)?;
                 let mut tally = Tally::default();
                 tally.count(outcomes);
@@ -172,5 +172,5 @@ pub(crate) fn record(store: &HistoryStorage, changes: Vec<Change>) -> history::R
     if changes.is_empty() {
         return Ok(());
     }
-    store.apply(Vec::new(), move |transaction, _| Ok(ledger::record(transaction, &changes)?)).wait()
+    store.apply_redoable(Vec::new(), move |transaction, _| Ok(ledger::record(transaction, &changes)?)).wait()
 }
