@@ -126,8 +126,8 @@ fn show(context: &mut Context, kind: &str, file: &Path, state: &'static str, nex
     if state != "printed" {
         context.out.line(&format!("{}: {state}", shown.file))?;
         match shown.state {
-            "installed" if kind == "service.install" => remark("now start it:"),
-            "removed" => remark("if it is running, end it:"),
+            "installed" if kind == "service.install" => context.out.line("now start it:")?,
+            "removed" => context.out.line("if it is running, end it:")?,
             _ => {}
         }
         for command in &shown.next {
