@@ -4,10 +4,18 @@ use std::path::PathBuf;
 
 use anyhow::{Result, anyhow};
 use clap::Args;
-use history::Scope;
+use history::{Scope, Selection};
 
 use crate::cli::{Context, completions, times};
 use crate::exit::{Exit, Refusal};
+
+/// Of a selection, the prompts in which a regular expression is found.
+///
+/// # Errors
+/// [`Exit::Usage`] for one that is none.
+pub(super) fn matching(selection: Selection, pattern: &str) -> Result<Selection> {
+    selection.matching(pattern).map_err(|error| Refusal::new(Exit::Usage, error.to_string()).into())
+}
 
 /// Where and when.
 #[derive(Clone, Debug, Default, Args)]

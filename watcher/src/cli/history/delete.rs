@@ -66,7 +66,7 @@ impl Delete {
             Selection::rows(self.rows.iter().map(|row| RowId::from(*row)))
         };
         if let Some(pattern) = &self.matching {
-            selection = selection.matching(pattern)?;
+            selection = super::choice::matching(selection, pattern)?;
         }
         let selection = selection.scope(self.place.scope(context)?);
         let chosen = match open::for_reading(context)? {

@@ -37,7 +37,7 @@ impl Export {
     pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
         let selection = Selection::all().scope(self.place.scope(context)?);
         let selection = match &self.matching {
-            Some(pattern) => selection.matching(pattern)?,
+            Some(pattern) => super::choice::matching(selection, pattern)?,
             None => selection,
         };
         let mut bytes = Vec::new();
