@@ -9,6 +9,7 @@ use serde::Serialize;
 use session_core::{AgentDir, Timestamp};
 
 use super::Context;
+use super::confirm::Confirm;
 use crate::agents;
 use crate::exit::{Exit, Refusal};
 use crate::place::Place;
@@ -20,11 +21,14 @@ use crate::spool::{Spool, Turn};
 #[command(after_help = "\
 Examples:
   watcher detach
-  watcher detach --agent-dir /srv/agent --json
+  watcher detach --agent-dir /srv/agent --yes --json
 
 No watcher may run on the agent directory. Copies of the history from before the first contact are kept and named. The
 list of deleted prompts goes, too: `watcher sync` would read them from the session files again.")]
-pub(crate) struct Detach {}
+pub(crate) struct Detach {
+    #[command(flatten)]
+    confirm: Confirm,
+}
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -44,7 +48,7 @@ struct Left {
 }
 
 impl Detach {
-    pub(crate) fn run(context: &mut Context) -> Result<Exit> {
+    pub(crate) fn run(&self, context: &mut Context) -> Result<Exit> {
         let mut all = Vec::new();
         for agent in agents::resolve(&context.common.selection(), &context.environment)? {
             let place = Place::of(&agent);
@@ -57,6 +61,10 @@ impl Detach {
             };
             if !agent.root().exists() {
                 bail!("{}: there is no such agent directory", agent.root().display());
+            }
+            let what = format!("Take everything of the watcher's out of {}", context.homely(agent.root()));
+            if !self.confirm.ask(context, &what)? {
+                continue;
             }
             let running = place.lock(Timestamp::from_system(std::time::SystemTime::now()))?;
             let spool = place.spool();

@@ -220,7 +220,7 @@ impl Command {
             Self::Blobs(blobs) => blobs.run(context),
             Self::Service(service) => service.run(context),
             Self::Settings(_) => settings::ShowSettings::run(context),
-            Self::Detach(_) => detach::Detach::run(context),
+            Self::Detach(detach) => detach.run(context),
             Self::Continue(command) => command.run(context),
             Self::Pointers(pointers) => pointers.run(context),
             Self::Completions(command) => command.run(context),
