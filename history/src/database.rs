@@ -149,7 +149,7 @@ impl Database {
     }
 }
 
-pub(crate) fn is_alone(path: &Path) -> bool {
+fn is_alone(path: &Path) -> bool {
     occupancy::beside(path, CONNECTIONS) == Occupancy::Free
 }
 

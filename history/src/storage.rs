@@ -10,7 +10,7 @@ use rusqlite::{Connection, Transaction};
 
 use crate::{
     bulk::Bulk,
-    database::{self, Database, Mode},
+    database::{Database, Mode},
     detach::{self, Detached},
     entry::{Entry, Page},
     error::{Error, ErrorKind, Result},
@@ -446,10 +446,19 @@ impl HistoryStorage {
         Ok(detached)
     }
 
-    /// Whether nobody but this store has the database open, as far as can be told: then nobody waits for the write lock,
-    /// and long work needs no pauses `[H5]`. Costs a look at every process.
-    pub fn is_alone(&self) -> bool {
-        database::is_alone(&self.path)
+    /// Leaves the write lock alone for a moment, so that whoever else waits for it gets it; at once when nobody else has the
+    /// database open. For between two calls of many, as [`import`](Self::import) does it `[H5]`.
+    ///
+    /// # Errors
+    /// Through the answer: the store can only read.
+    pub fn give_way(&self) -> Pending<()> {
+        match &self.queue {
+            Some(queue) => queue.run(|writer| {
+                writer.database.rest();
+                Ok(())
+            }),
+            None => pending(self.read_only()).1,
+        }
     }
 
     /// Numbers for a status line. Counted again only when the database has changed.

@@ -112,26 +112,23 @@ pub(crate) fn commit(
             })
             .wait()?;
         done(paths, tally);
-        let pause = pace.after(begun.elapsed());
-        if (queue.peek().is_some() || !idle.is_empty()) && !pace.is_alone(store) {
-            std::thread::sleep(pause);
+        pace.learn(begun.elapsed());
+        if queue.peek().is_some() || !idle.is_empty() {
+            store.give_way().wait()?;
         }
     }
     Ok(())
 }
 
-/// How much goes into one transaction, and how long the lock is left alone after it: the harness drops a prompt that it can't
-/// write in time `[H5]`.
+/// How much goes into one transaction: the harness drops a prompt that it can't write in time `[H5]`.
 #[derive(Debug)]
 struct Pace {
     prompts: usize,
-    /// When nobody else was seen to have the history open.
-    alone_at: Option<Instant>,
 }
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { prompts: 100, alone_at: None }
+        Self { prompts: 100 }
     }
 }
 
@@ -139,26 +136,14 @@ impl Pace {
     /// Few enough that the lock is held for well under a tenth of a second, on this machine and under this load.
     const FEWEST: usize = 25;
     const MOST: usize = 2_000;
-    /// So long we trust that nobody else has come: well within the second that the owner waits.
-    const TRUST: Duration = Duration::from_millis(250);
 
-    /// After a transaction that took so long. A waiting SQLite asks every 25 ms in its first eighth of a second, every 100 ms
-    /// later: the pause is one that it does not miss.
-    fn after(&mut self, took: Duration) -> Duration {
+    /// After a transaction that took so long.
+    fn learn(&mut self, took: Duration) {
         if took < Duration::from_millis(30) {
             self.prompts = (self.prompts * 2).min(Self::MOST);
         } else if took > Duration::from_millis(60) {
             self.prompts = (self.prompts / 2).max(Self::FEWEST);
         }
-        Duration::from_millis(if took < Duration::from_millis(90) { 30 } else { 110 })
-    }
-
-    /// Nobody waits for a history that we alone have open: pauses would only make it late.
-    fn is_alone(&mut self, store: &HistoryStorage) -> bool {
-        if self.alone_at.is_none_or(|at| at.elapsed() > Self::TRUST) {
-            self.alone_at = store.is_alone().then(Instant::now);
-        }
-        self.alone_at.is_some()
     }
 }
 
