@@ -12,7 +12,7 @@ use crate::{
     index,
     ledger::{NO_ROW, prompt_hash},
     meta, order, place,
-    schema::{self, Form, Fts, Shape},
+    schema::{self, Form, Fts, Shape, has_table},
     storage::Notice,
     value,
 };
@@ -82,8 +82,10 @@ fn first_contact(database: &mut Database, now: i64) -> Result<Option<Notice>> {
     let (transaction, shape, _) = database.begin().map_err(sqlite)?;
     if shape.is_known() && !shape.own {
         let make = || -> rusqlite::Result<()> {
+            // A rest of our tables may be there: whether its records fit the rows has to be seen.
+            let records = has_table(&transaction, "watcher_submission")?;
             schema::create_own(&transaction)?;
-            if shape.version != version {
+            if records || shape.version != version {
                 return Ok(());
             }
             meta::set(&transaction, meta::FITS, schema::version(&transaction)?)?;

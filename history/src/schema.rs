@@ -65,6 +65,9 @@ CREATE INDEX IF NOT EXISTS watcher_submission_ours ON watcher_submission(prompt_
 CREATE TABLE IF NOT EXISTS watcher_import(first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 ";
 
+/// The names of the tables in that.
+const OWN_TABLES: [&str; 3] = ["watcher_meta", "watcher_submission", "watcher_import"];
+
 /// What the `history` table looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
@@ -99,7 +102,7 @@ pub(crate) struct Shape {
     /// Whether the index has one of its own for beginnings of up to three letters, as ours have.
     pub(crate) short_prefixes: bool,
     pub(crate) triggers: Triggers,
-    /// Whether our own tables are there.
+    /// Whether our own tables are there, all of them.
     pub(crate) own: bool,
     /// SQLite's number of the schema, another one after every change of it.
     pub(crate) version: i64,
@@ -124,7 +127,7 @@ impl Shape {
             fts,
             short_prefixes,
             triggers: Triggers::read(conn)?,
-            own: has_table(conn, "watcher_submission")? && has_table(conn, "watcher_meta")?,
+            own: has_own(conn)?,
             version: version(conn)?,
         })
     }
@@ -208,6 +211,11 @@ pub(crate) fn has_table(conn: &Connection, name: &str) -> rusqlite::Result<bool>
     conn.query_row("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)", [name], |row| {
         row.get(0)
     })
+}
+
+/// Another process that detaches takes one table after the other away.
+fn has_own(conn: &Connection) -> rusqlite::Result<bool> {
+    OWN_TABLES.into_iter().try_fold(true, |all, name| Ok(all && has_table(conn, name)?))
 }
 
 /// Makes an empty database ours, whole.

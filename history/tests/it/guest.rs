@@ -282,6 +282,25 @@ fn h5a_first_contact_makes_a_copy_and_detach_takes_everything_away() {
 }
 
 #[test]
+fn h5a_whichever_table_of_ours_another_process_has_just_taken_away_the_next_add_arrives() {
+    for table in ["watcher_meta", "watcher_submission", "watcher_import"] {
+        let (_dir, path) = place();
+        let owner = Owner::new(&path, PLAIN);
+        let store = open(&path);
+        store.import(history::Import::lines("lines", b"imported".as_slice()), |_| ()).unwrap();
+        read(&store, &THREE);
+        owner.conn.execute_batch(&format!("DROP TABLE {table}")).unwrap();
+        let recorded = store.add("after it", None).wait().unwrap().recorded();
+        assert_eq!(recorded, Recorded::Inserted, "without {table}");
+        if table != "watcher_submission" {
+            assert_eq!(read(&store, &THREE), [Recorded::Known; 3], "records outlive {table}");
+        }
+        assert_eq!(store.stats().unwrap().prompts, 5, "without {table}");
+        assert!(store.check().unwrap().is_well());
+    }
+}
+
+#[test]
 fn h5a_an_emptied_history_is_not_filled_again() {
     let (_dir, path) = place();
     let owner = Owner::new(&path, PLAIN);
