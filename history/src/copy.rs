@@ -1,7 +1,7 @@
 //! Copies of a whole database by SQLite's backup interface: consistent, whoever is writing, and without the write lock.
 
 use std::{
-    fs,
+    fs, io,
     os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     time::Duration,
@@ -67,6 +67,19 @@ fn copy_pages(from: &Connection, to: &mut Connection) -> rusqlite::Result<()> {
         }
     }
     Ok(())
+}
+
+/// Gives a finished copy its name beside `path`, see [`dated_name`]. It replaces nothing.
+pub(crate) fn keep(mut copy: TempPath, path: &Path, what: &str, now: i64) -> Result<PathBuf> {
+    loop {
+        let name = dated_name(path, what, now);
+        match copy.persist_noclobber(&name) {
+            Ok(()) => return Ok(name),
+            // Another process was faster.
+            Err(error) if error.error.kind() == io::ErrorKind::AlreadyExists => copy = error.path,
+            Err(error) => return Err(Error::io(&name, "the copy can't be kept", error.error)),
+        }
+    }
 }
 
 /// A name beside `path` that tells what the file is and when it was made; a number is added until it is free.

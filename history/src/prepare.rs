@@ -69,9 +69,7 @@ fn first_contact(database: &mut Database, now: i64) -> Result<Option<Notice>> {
         database.conn.query_row("SELECT EXISTS (SELECT 1 FROM history)", [], |row| row.get(0)).map_err(sqlite)?;
     let mut notice = None;
     if any {
-        let temporary = copy::copy(&database.conn, &path)?;
-        let name = copy::dated_name(&path, "before-watcher", now);
-        temporary.persist_noclobber(&name).map_err(|error| Error::io(&name, "the copy can't be kept", error.error))?;
+        let name = copy::keep(copy::copy(&database.conn, &path)?, &path, "before-watcher", now)?;
         tracing::info!(copy = %name.display(), "first contact with this history: a copy was made");
         notice = Some(Notice::Copied(name));
     }

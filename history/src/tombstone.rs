@@ -6,8 +6,8 @@
 use std::{
     collections::{HashMap, HashSet},
     fs, io,
-    io::Write as _,
-    os::unix::fs::{MetadataExt as _, OpenOptionsExt as _},
+    io::{BufRead as _, BufReader, Write as _},
+    os::unix::fs::MetadataExt as _,
     path::{Path, PathBuf},
 };
 
@@ -67,8 +67,13 @@ impl Tombstones {
         if found.is_none() {
             return Ok(());
         }
-        let text = fs::read_to_string(&self.path)
-            .map_err(|error| Error::io(&self.path, "the list of deleted prompts can't be read", error))?;
+        let text = match fs::read_to_string(&self.path) {
+            // Another process has just detached.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+            other => {
+                other.map_err(|error| Error::io(&self.path, "the list of deleted prompts can't be read", error))?
+            }
+        };
         for (number, line) in (1_u64..).zip(text.lines()) {
             if number == 1 {
                 let broken = |error| Error::at_line(&self.path, 1, format!("here should be the list's salt: {error}"));
@@ -105,16 +110,8 @@ impl Tombstones {
         conn: &Connection,
         deleted: impl Iterator<Item = (&'a str, i64, &'a [Vec<u8>])>,
     ) -> Result<()> {
-        self.refresh()?;
         let failed = |path: &Path, error| Error::io(path, "the deletion can't be recorded, nothing was deleted", error);
-        if self.read.is_none() {
-            self.begin(conn)?;
-            self.refresh()?;
-        }
-        if self.salt.is_empty() {
-            let message = "its first line holds no salt; move the file away to begin a new list";
-            return Err(Error::new(ErrorKind::Invalid, &self.path, message));
-        }
+        let mut file = self.open(conn)?;
         // Nothing is ever joined to a torn line.
         let mut text = Vec::new();
         if !self.ends_whole {
@@ -126,13 +123,37 @@ impl Tombstones {
             serde_json::to_writer(&mut text, &line).map_err(|error| failed(&self.path, error.into()))?;
             text.push(b'\n');
         }
-        let append = || -> io::Result<()> {
-            let mut file = fs::OpenOptions::new().append(true).mode(0o600).open(&self.path)?;
-            file.write_all(&text)?;
-            file.sync_all()
-        };
-        append().map_err(|error| failed(&self.path, error))?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(|error| failed(&self.path, error))?;
         self.refresh()
+    }
+
+    /// The list, open for appending, with the salt that is known; made where it is missing.
+    fn open(&mut self, conn: &Connection) -> Result<fs::File> {
+        loop {
+            self.refresh()?;
+            if self.read.is_none() {
+                self.begin(conn)?;
+                continue;
+            }
+            let list = match fs::OpenOptions::new().read(true).append(true).open(&self.path) {
+                // Another process has detached, and the list is gone.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+                other => other.map_err(|error| Error::io(&self.path, "the list can't be opened", error))?,
+            };
+            if self.salt.is_empty() {
+                let message = "its first line holds no salt; move the file away to begin a new list";
+                return Err(Error::new(ErrorKind::Invalid, &self.path, message));
+            }
+            let mut first = String::new();
+            BufReader::new(&list)
+                .read_line(&mut first)
+                .map_err(|error| Error::io(&self.path, "the list can't be read", error))?;
+            // Else it went, and another one came, since it was read.
+            if serde_json::from_str::<Head>(&first).is_ok_and(|head| head.salt == self.salt) {
+                return Ok(list);
+            }
+            self.read = None;
+        }
     }
 
     /// The file appears with its salt or not at all; if another process was faster, its salt is the one.
