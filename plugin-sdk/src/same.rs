@@ -1,8 +1,9 @@
 //! Whether two JSON texts hold the same value, however they are spelled.
 //!
 //! A program that rewrites state in its own spelling changed nothing: the order of keys, `1.0` for `1`, `1e3` for `1000`,
-//! escapes and white space do not count. Numbers are compared digit by digit, never as floats: beyond 2^53 two different
-//! integers are the same float, and saving one over the other must not be lost. Nothing here recurses.
+//! escapes and white space do not count. Integers are compared digit by digit, never as floats: beyond 2^53 two different
+//! ones are the same float, and saving one over the other must not be lost. A fraction has more than one shortest spelling
+//! (`0.3` and `0.29999999999999999`, or a tie): it is the float that it is read as. Nothing here recurses.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +21,7 @@ pub(crate) fn same(a: Json<'_>, b: Json<'_>) -> bool {
         }
         let equal = match a.kind() {
             JsonKind::Text => a.text() == b.text(),
-            JsonKind::Number => decimal(a.raw()).is_some_and(|number| Some(number) == decimal(b.raw())),
+            JsonKind::Number => same_number(a.raw(), b.raw()),
             JsonKind::Array => same_length(a, b, &mut pairs),
             JsonKind::Object => same_keys(a, b, &mut pairs),
             JsonKind::Bool | JsonKind::Null => false,
@@ -58,12 +59,29 @@ fn same_keys<'a>(a: Json<'a>, b: Json<'a>, pairs: &mut Vec<(Json<'a>, Json<'a>)>
     })
 }
 
+fn same_number(a: &[u8], b: &[u8]) -> bool {
+    let (Some(x), Some(y)) = (decimal(a), decimal(b)) else { return false };
+    // What is too small for a float reads as zero.
+    let float = |raw| std::str::from_utf8(raw).ok()?.parse::<f64>().ok().filter(|float| *float != 0.0);
+    x == y || x.is_float() && y.is_float() && float(a).is_some_and(|float_a| Some(float_a) == float(b))
+}
+
 /// A decimal number: sign, digits without zeros at either end, and the power of ten of the last digit.
 #[derive(Debug, PartialEq, Eq)]
 struct Decimal {
     negative: bool,
     digits: Vec<u8>,
     exponent: i64,
+}
+
+/// No float needs more digits to be told from all others.
+const FLOAT_DIGITS: usize = 17;
+
+impl Decimal {
+    /// Whether it is a fraction that somebody may have written for a float.
+    fn is_float(&self) -> bool {
+        self.exponent < 0 && self.digits.len() <= FLOAT_DIGITS
+    }
 }
 
 /// The value of a JSON number, exactly; zero has no sign, since JavaScript writes `-0` as `0`. None when the exponent is
@@ -116,6 +134,8 @@ mod tests {
             ("-0.0", "0"),
             ("1e22", "10000000000000000000000"),
             ("0.001", "1E-3"),
+            ("0.3", "0.29999999999999999"),
+            ("1905768861279725.3", "1905768861279725.2"),
             (r#""é/""#, r#""\u00e9\/""#),
             (r#"{"a":1,"b":[true,null]}"#, r#"{ "b" : [ true , null ], "a" : 1.0 }"#),
             (r#"{"a":0,"a":1}"#, r#"{"\u0061":1}"#),
@@ -132,6 +152,10 @@ mod tests {
             ("18446744073709551615", "18446744073709551616.0"),
             ("1", "-1"),
             ("1e400", "1e401"),
+            ("0.3", "0.30000000000000004"),
+            ("0.3", "0.300000000000000001"),
+            ("1e-400", "2e-400"),
+            ("9007199254740993.0", "9007199254740992.5"),
             ("1", r#""1""#),
             ("[1]", "[1,1]"),
             ("[1,2]", "[2,1]"),
