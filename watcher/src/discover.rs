@@ -1,11 +1,11 @@
 //! Which session files are followed: by default those directly in session directories. Sub-agents' files lie deeper and
 //! are none of them `[D9]`, unless a pattern asks for them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use anyhow::{Context, Result};
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
-use session_core::storage::{DirItem, FileKind, is_temporary};
+use session_core::storage::is_temporary;
 
 /// Sessions of this depth and no sub-agents'.
 pub(crate) const DEFAULT_INCLUDE: &str = "*/*.jsonl";
@@ -65,19 +65,6 @@ impl Filter {
         let depth = relative.components().count();
         depth == 1 || depth > 1 && self.is_deep
     }
-}
-
-/// The files and directories among the names of a directory.
-pub(crate) fn split(items: Vec<DirItem>) -> (Vec<PathBuf>, Vec<PathBuf>) {
-    let (mut files, mut dirs) = (Vec::new(), Vec::new());
-    for item in items {
-        match item.kind {
-            Some(FileKind::File) => files.push(item.path),
-            Some(FileKind::Directory) => dirs.push(item.path),
-            _ => {}
-        }
-    }
-    (files, dirs)
 }
 
 #[cfg(test)]

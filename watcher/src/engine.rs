@@ -14,9 +14,9 @@ use std::time::{Duration, SystemTime};
 use history::HistoryStorage;
 use session_core::AgentDir;
 use session_core::follow::Position;
-use session_core::storage::SessionStorage;
+use session_core::storage::{DirItem, FileKind, SessionStorage};
 
-use crate::discover::{self, Filter};
+use crate::discover::Filter;
 use crate::intake::Attention;
 use crate::ledger::Change;
 use crate::sinks::history::{self as sink, Tally};
@@ -25,7 +25,7 @@ use crate::source::{Hint, Source, poll};
 use crate::state::Board;
 use crate::tails::Tails;
 use crate::terminals::Processes;
-use crate::watches::{Standing, Watches};
+use crate::watches::{Listing, Standing, Watches};
 
 /// The terminal of a session is looked for at most so often.
 const DISCOVERY: Duration = Duration::from_secs(5);
@@ -47,6 +47,27 @@ pub(crate) struct Plan {
     pub(crate) filter: Filter,
     /// How often everything is looked at, whatever events said.
     pub(crate) reconcile: Duration,
+}
+
+impl Plan {
+    /// A path as seen from the root that it is below.
+    fn relative<'a>(&self, path: &'a Path) -> Option<&'a Path> {
+        self.roots.iter().find_map(|root| path.strip_prefix(root).ok())
+    }
+
+    /// The session files and the directories that may have some.
+    fn sift(&self, items: &[DirItem]) -> Listing {
+        let mut listing = Listing::default();
+        for DirItem { path, kind } in items {
+            let Some(relative) = self.relative(path) else { continue };
+            match kind {
+                Some(FileKind::File) if self.filter.admits(relative) => listing.files.push(path.as_path().into()),
+                Some(FileKind::Directory) if self.filter.enters(relative) => listing.dirs.push(path.as_path().into()),
+                _ => {}
+            }
+        }
+        listing
+    }
 }
 
 /// What one agent directory needs to be followed.
@@ -71,7 +92,7 @@ pub(crate) struct Engine {
     /// Files that can't be read; each reconcile tries again.
     unread: BTreeSet<PathBuf>,
     /// Files whose transaction failed; tried again at the next poll.
-    retry: BTreeSet<PathBuf>,
+    retry: BTreeSet<Arc<Path>>,
     next_reconcile: Duration,
     next_poll: Duration,
 }
@@ -101,8 +122,8 @@ impl Report {
 /// What a pass over directories found.
 #[derive(Default)]
 struct Found {
-    files: BTreeSet<PathBuf>,
-    dirs: BTreeSet<PathBuf>,
+    files: BTreeSet<Arc<Path>>,
+    dirs: BTreeSet<Arc<Path>>,
     is_partial: bool,
 }
 
@@ -160,11 +181,9 @@ impl Engine {
         let mut report = Report { reconciled: true, ..Report::default() };
         let mut found = Found::default();
         for root in self.plan.roots.clone() {
-            self.scan_root(&root, &mut found, &mut report);
+            self.scan_root(&root, now, &mut found, &mut report);
         }
-        let missing: Vec<PathBuf> =
-            self.tails.paths().filter(|path| !found.files.contains(*path)).map(Path::to_owned).collect();
-        found.files.extend(missing);
+        found.files.extend(self.tails.paths().cloned());
         found.files.append(&mut self.retry);
         self.read(found.files, now, &mut report);
         let is_full = !found.is_partial && self.unread.is_empty() && self.retry.is_empty();
@@ -200,14 +219,13 @@ impl Engine {
             if self.plan.roots.contains(&path) {
                 return self.reconcile(now);
             }
-            let Some(relative) = self.plan.roots.iter().find_map(|root| path.strip_prefix(root).ok()) else { continue };
+            let Some(relative) = self.plan.relative(&path) else { continue };
             if self.plan.filter.admits(relative) {
-                found.files.insert(path);
+                found.files.insert(path.into());
             } else if self.plan.filter.enters(relative) {
-                self.scan(&path, &mut found, &mut report);
+                self.scan(&path, now, &mut found, &mut report);
                 // What was in it has gone with it, or moved.
-                let inside = self.tails.paths().filter(|file| file.starts_with(&path));
-                found.files.extend(inside.map(Path::to_owned));
+                found.files.extend(self.tails.paths().filter(|file| file.starts_with(&path)).cloned());
             }
         }
         self.step(found.files, now, &mut report);
@@ -224,10 +242,10 @@ impl Engine {
             self.next_poll = now.tick + poll::INTERVAL;
             let mut found = Found { files: std::mem::take(&mut self.retry), ..Found::default() };
             for dir in self.watches.polled() {
-                if self.plan.roots.contains(&dir) {
-                    self.scan_root(&dir, &mut found, &mut report);
+                if self.plan.roots.iter().any(|root| **root == *dir) {
+                    self.scan_root(&dir, now, &mut found, &mut report);
                 } else if !found.dirs.contains(&dir) {
-                    self.scan(&dir, &mut found, &mut report);
+                    self.scan(&dir, now, &mut found, &mut report);
                 }
             }
             self.step(found.files, now, &mut report);
@@ -252,7 +270,7 @@ impl Engine {
     }
 
     /// One way for everything that is not a full reconcile.
-    fn step(&mut self, files: BTreeSet<PathBuf>, now: Moment, report: &mut Report) {
+    fn step(&mut self, files: BTreeSet<Arc<Path>>, now: Moment, report: &mut Report) {
         let has_moves = self.read(files, now, report);
         if has_moves {
             report.problems.extend(self.pointers.follow(&self.tails, Knowledge::Partial, now.clock));
@@ -261,7 +279,7 @@ impl Engine {
     }
 
     /// A directory of session directories. While it is not there its parent is watched: it may appear.
-    fn scan_root(&mut self, root: &Path, found: &mut Found, report: &mut Report) {
+    fn scan_root(&mut self, root: &Path, now: Moment, found: &mut Found, report: &mut Report) {
         let parent = root.parent().map(Path::to_owned);
         if !self.follow(root, found, report) {
             found.is_partial = true;
@@ -277,42 +295,31 @@ impl Engine {
             self.watches.forget(parent);
         }
         let mut below = Found::default();
-        match self.storage.read_dir(root) {
-            Ok(items) => {
-                for dir in discover::split(items.unwrap_or_default()).1 {
-                    self.scan(&dir, &mut below, report);
-                }
-            }
-            Err(error) => self.trouble(root, &error.to_string(), &mut below, report),
-        }
-        below.dirs.insert(root.to_owned());
+        self.scan(root, now, &mut below, report);
         self.watches.retain(root, &below.dirs);
         found.files.append(&mut below.files);
         found.dirs.append(&mut below.dirs);
         found.is_partial |= below.is_partial;
     }
 
-    /// Watches a directory and adds its session files, and those of directories in it where a pattern asks for them.
-    fn scan(&mut self, dir: &Path, found: &mut Found, report: &mut Report) {
-        let mut dirs = vec![dir.to_owned()];
+    /// Watches a directory and adds its session files, and those of directories in it where there may be some.
+    fn scan(&mut self, dir: &Path, now: Moment, found: &mut Found, report: &mut Report) {
+        let mut dirs: Vec<Arc<Path>> = vec![dir.into()];
         while let Some(dir) = dirs.pop() {
             if !self.follow(&dir, found, report) {
                 continue;
             }
-            found.dirs.insert(dir.clone());
-            let (files, below) = match self.storage.read_dir(&dir) {
-                Ok(items) => discover::split(items.unwrap_or_default()),
-                Err(error) => {
-                    self.trouble(&dir, &error.to_string(), found, report);
-                    continue;
+            let plan = &self.plan;
+            match self.watches.list(self.storage.as_ref(), &dir, now.tick, |items| plan.sift(items)) {
+                Ok(Some(listing)) => {
+                    found.files.extend(listing.files.iter().cloned());
+                    // In the order of their names, one after the other.
+                    dirs.extend(listing.dirs.iter().rev().cloned());
                 }
-            };
-            let relative =
-                |path: &Path| self.plan.roots.iter().find_map(|root| path.strip_prefix(root).ok()).map(Path::to_owned);
-            let admits = |path: &PathBuf| relative(path).is_some_and(|path| self.plan.filter.admits(&path));
-            let enters = |path: &PathBuf| relative(path).is_some_and(|path| self.plan.filter.enters(&path));
-            found.files.extend(files.into_iter().filter(admits));
-            dirs.extend(below.into_iter().filter(enters));
+                Ok(None) => {}
+                Err(error) => self.trouble(&dir, &error.to_string(), found, report),
+            }
+            found.dirs.insert(dir);
         }
     }
 

@@ -11,6 +11,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, SystemTime};
 
+use rustix::fs::{AtFlags, CWD, Timespec, Timestamps, UTIME_NOW, utimensat};
 use serde::{Deserialize, Serialize};
 use session_core::Timestamp;
 
@@ -164,7 +165,11 @@ impl Board {
     /// Changes the state; it is written soon.
     pub(crate) fn change(&self, change: impl FnOnce(&mut State)) {
         let mut inner = self.lock();
+        let before = inner.state.clone();
         change(&mut inner.state);
+        if inner.state == before {
+            return;
+        }
         // The writer wakes for the first of the news and takes the others along.
         if !std::mem::replace(&mut inner.is_new, true) {
             self.0.news.notify_all();
@@ -223,6 +228,9 @@ impl Board {
                 if closing {
                     return;
                 }
+                if is_beat {
+                    continue;
+                }
                 let inner = board.lock();
                 let pause = board.0.news.wait_timeout_while(inner, COLLECT, |inner| !inner.closing);
                 drop(pause);
@@ -239,7 +247,8 @@ impl Board {
 
 /// A beat without news is the file's time.
 fn touch(path: &Path) -> std::io::Result<()> {
-    File::options().append(true).open(path)?.set_modified(SystemTime::now())
+    let now = Timespec { tv_sec: 0, tv_nsec: UTIME_NOW };
+    Ok(utimensat(CWD, path, &Timestamps { last_access: now, last_modification: now }, AtFlags::SYMLINK_NOFOLLOW)?)
 }
 
 /// Replaces the file at once. Not synced: after a power cut nothing runs that it could tell of.

@@ -121,8 +121,8 @@ impl Tails {
     }
 
     /// Every path that is there, as far as is known.
-    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
-        self.files.keys().map(AsRef::as_ref).filter(|path| !self.gone.contains_key(*path))
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Arc<Path>> {
+        self.files.keys().filter(|path| !self.gone.contains_key(*path))
     }
 
     /// Where sessions with this id are.

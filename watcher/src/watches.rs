@@ -1,12 +1,16 @@
-//! Which directories are looked into, which of them give events, and which must be polled.
+//! Which directories are looked into, what was in them, which of them give events, and which must be polled.
 
-use std::collections::{BTreeMap, HashMap};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
-use session_core::storage::{FileIdentity, FileKind, SessionStorage};
+use session_core::storage::{DirItem, FileIdentity, FileKind, SessionStorage, Stat};
 
 use crate::source::{Coverage, Source};
+
+/// A listing serves for so long at most: not every file system tells all that it should.
+const SERVES: Duration = Duration::from_secs(3600);
 
 /// The directories.
 pub(crate) struct Watches {
@@ -20,8 +24,26 @@ pub(crate) struct Watches {
 }
 
 struct Watched {
-    identity: FileIdentity,
+    /// As the last look saw it.
+    stat: Stat,
     gives_events: bool,
+    listing: Listing,
+    /// None: the listing has to be made anew.
+    made: Option<Made>,
+}
+
+/// When a listing was made.
+struct Made {
+    /// The directory's number of changes before it, [settled](SessionStorage::is_settled).
+    change: u64,
+    at: Duration,
+}
+
+/// What is of interest in a directory.
+#[derive(Debug, Default)]
+pub(crate) struct Listing {
+    pub(crate) files: Vec<Arc<Path>>,
+    pub(crate) dirs: Vec<Arc<Path>>,
 }
 
 /// What a directory is to us.
@@ -49,8 +71,11 @@ impl Watches {
             self.forget(dir);
             return Ok(Standing::Missing);
         };
-        match self.dirs.get(dir) {
-            Some(watched) if watched.identity == stat.identity => return Ok(Standing::Followed),
+        match self.dirs.get_mut(dir) {
+            Some(watched) if watched.stat.identity == stat.identity => {
+                watched.stat = stat;
+                return Ok(Standing::Followed);
+            }
             // Deleted and made again: the old watch went with the old directory.
             Some(_) => self.forget(dir),
             None => {}
@@ -72,20 +97,50 @@ impl Watches {
         }
         let dir: Arc<Path> = dir.into();
         self.paths.insert(stat.identity, Arc::clone(&dir));
-        self.dirs.insert(dir, Watched { identity: stat.identity, gives_events: coverage == Coverage::Events });
+        let gives_events = coverage == Coverage::Events;
+        self.dirs.insert(dir, Watched { stat, gives_events, listing: Listing::default(), made: None });
         Ok(Standing::Followed)
+    }
+
+    /// What is in a directory that is [followed](Self::follow). One that has not changed since it was read is not read
+    /// again, unless it is one that must be polled: the clock of another machine may number its changes. None when it is not
+    /// followed.
+    ///
+    /// # Errors
+    /// The directory can't be read.
+    pub(crate) fn list(
+        &mut self,
+        storage: &dyn SessionStorage,
+        dir: &Path,
+        now: Duration,
+        sift: impl FnOnce(&[DirItem]) -> Listing,
+    ) -> session_core::Result<Option<&Listing>> {
+        let Some(watched) = self.dirs.get_mut(dir) else { return Ok(None) };
+        let change = watched.stat.change;
+        let serves = |made: &Made| made.change == change && now.saturating_sub(made.at) < SERVES;
+        if !watched.made.as_ref().is_some_and(serves) {
+            // Judged before it is read: what changes meanwhile gives the directory another number.
+            let is_settled = watched.gives_events && storage.is_settled(&watched.stat);
+            watched.made = None;
+            let items = storage.read_dir(dir)?.unwrap_or_default();
+            // What a link leads to may appear without a change of the directory.
+            let is_plain = items.iter().all(|item| matches!(item.kind, Some(FileKind::File | FileKind::Directory)));
+            watched.listing = sift(&items);
+            watched.made = (is_settled && is_plain).then_some(Made { change, at: now });
+        }
+        Ok(Some(&watched.listing))
     }
 
     pub(crate) fn forget(&mut self, dir: &Path) {
         if let Some(watched) = self.dirs.remove(dir) {
-            self.paths.remove(&watched.identity);
+            self.paths.remove(&watched.stat.identity);
             self.source.forget(dir);
         }
     }
 
     /// Forgets the directories below `root` that are not among `present`.
-    pub(crate) fn retain(&mut self, root: &Path, present: &std::collections::BTreeSet<PathBuf>) {
-        let is_gone = |dir: &&Arc<Path>| dir.starts_with(root) && !present.contains(dir.as_ref());
+    pub(crate) fn retain(&mut self, root: &Path, present: &BTreeSet<Arc<Path>>) {
+        let is_gone = |dir: &&Arc<Path>| dir.starts_with(root) && !present.contains(*dir);
         let gone: Vec<Arc<Path>> = self.dirs.keys().filter(is_gone).cloned().collect();
         for dir in gone {
             self.forget(&dir);
@@ -93,9 +148,9 @@ impl Watches {
     }
 
     /// The directories that give no events.
-    pub(crate) fn polled(&self) -> Vec<PathBuf> {
+    pub(crate) fn polled(&self) -> Vec<Arc<Path>> {
         let polled = self.dirs.iter().filter(|(_, watched)| !watched.gives_events);
-        polled.map(|(dir, _)| dir.to_path_buf()).collect()
+        polled.map(|(dir, _)| Arc::clone(dir)).collect()
     }
 
     pub(crate) fn polls(&self) -> bool {

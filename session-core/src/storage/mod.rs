@@ -193,6 +193,13 @@ pub trait SessionStorage: Send + Sync + fmt::Debug {
     fn ensure_dir(&self, dir: &Path) -> Result<()>;
     /// What `path` is, symbolic links followed; none when there is nothing.
     fn stat(&self, path: &Path) -> Result<Option<Stat>>;
+    /// Whether every later change is sure to give the file another [`Stat::change`] than this: whoever has looked into the file
+    /// or directory since, and finds this again, need not look again. Never when it changed just now, within a tick of the
+    /// clock that the number comes from, and never where that can't be told.
+    fn is_settled(&self, stat: &Stat) -> bool {
+        let _ = stat;
+        false
+    }
     /// The names in a directory, sorted; none when the directory does not exist.
     fn read_dir(&self, dir: &Path) -> Result<Option<Vec<DirItem>>>;
     /// Opens a regular file for reading ranges; a directory or device is [`ErrorKind::NotAFile`].

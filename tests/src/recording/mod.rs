@@ -238,6 +238,11 @@ impl<S: SessionStorage> SessionStorage for RecordingStorage<S> {
         self.call(Call::Stat { path: path.into() }, |inner| inner.stat(path))
     }
 
+    fn is_settled(&self, stat: &Stat) -> bool {
+        // No call: it asks the storage's clock and no file.
+        self.inner.is_settled(stat)
+    }
+
     fn read_dir(&self, dir: &Path) -> Result<Option<Vec<DirItem>>> {
         self.call(Call::ReadDir { dir: dir.into() }, |inner| inner.read_dir(dir))
     }

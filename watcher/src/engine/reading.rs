@@ -2,7 +2,7 @@
 //! machine has cores, and one commit of all that they brought.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -26,7 +26,7 @@ const MOST_THREADS: usize = 4;
 
 impl Engine {
     /// Looks at files and writes what they brought. Returns whether files appeared, moved or went.
-    pub(super) fn read(&mut self, files: BTreeSet<PathBuf>, now: Moment, report: &mut Report) -> bool {
+    pub(super) fn read(&mut self, files: BTreeSet<Arc<Path>>, now: Moment, report: &mut Report) -> bool {
         let mut has_moves = false;
         let mut looked = Vec::with_capacity(files.len());
         for path in files {
@@ -46,11 +46,11 @@ impl Engine {
             if let (Some(tail), Some(stat)) = (known, &stat)
                 && !tail.has_news(stat, now.clock, self.attention)
             {
-                self.unread.remove(&path);
+                self.unread.remove(path.as_ref());
                 self.tails.appear(&path);
                 continue;
             }
-            let (path, tail) = self.tails.take(&path).unwrap_or_else(|| (path.into(), Tail::default()));
+            let (path, tail) = self.tails.take(&path).unwrap_or_else(|| (path, Tail::default()));
             let before = tail.identity().map(|_| Box::new(tail.position().clone()));
             due.add(DueFile { path, tail, before }, stat.as_ref());
             if due.is_enough() {
@@ -186,7 +186,7 @@ impl Engine {
                 report.fail(&error);
                 for (path, position) in before {
                     self.tails.roll_back(&path, position);
-                    self.retry.insert(path.to_path_buf());
+                    self.retry.insert(path);
                 }
             }
         }

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 
-use ::tests::recording::{CallKind, RecordingStorage};
+use ::tests::recording::{Call, CallKind, Record, RecordingStorage};
 use session_core::storage::FileSessionStorage;
 use session_core::{Pointers, TerminalId};
 
@@ -96,6 +96,27 @@ impl World {
         self.now = Moment { tick: self.now.tick + time, clock: self.now.clock + time };
         let now = self.now;
         self.engine().tick(now)
+    }
+
+    /// How often directories with sessions were read.
+    fn listed(&self) -> usize {
+        let sessions = self.agent().sessions();
+        let is_listing = |record: &Record| matches!(&record.call, Call::ReadDir { dir } if dir.starts_with(&sessions));
+        self.storage.records().iter().filter(|record| is_listing(record)).count()
+    }
+
+    /// Looks until no directory is read again: until the file system's clock, which nobody drives, has gone on.
+    fn stand_still(&mut self) {
+        let begun = std::time::Instant::now();
+        loop {
+            let listed = self.listed();
+            self.reconcile();
+            if self.listed() == listed {
+                return;
+            }
+            assert!(begun.elapsed() < Duration::from_secs(60), "directories are read again and again");
+            std::thread::yield_now();
+        }
     }
 
     fn path(&self, relative: &str) -> PathBuf {
@@ -584,11 +605,11 @@ fn a_minute_without_news_is_one_look_that_reads_and_writes_nothing() {
         let path = world.begin(&format!("--w{n}--/x.jsonl"), &format!("s{n}"));
         append(&path, message(n, &format!("prompt {n}")));
     }
-    world.reconcile();
+    world.stand_still();
     let conn = history::rusqlite::Connection::open(world.agent().history_db()).unwrap();
     let version = || conn.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0)).unwrap();
     let before = (world.storage.bytes_read(), world.storage.count(CallKind::OpenReader), version());
-    let (looked, listed) = (world.storage.count(CallKind::Stat), world.storage.count(CallKind::ReadDir));
+    let (looked, listed) = (world.storage.count(CallKind::Stat), world.listed());
     let (end, mut wake_ups) = (world.now.tick + Duration::from_secs(60), 0);
     while world.engine().next() <= end {
         let next = world.engine().next();
@@ -600,7 +621,61 @@ fn a_minute_without_news_is_one_look_that_reads_and_writes_nothing() {
     let looks = world.storage.count(CallKind::Stat) - looked;
     // One of each directory and one of each file, and some of what is around them.
     assert!(looks <= 2 * 500 + 20, "{looks} looks at names");
-    assert!(world.storage.count(CallKind::ReadDir) - listed <= 500 + 5);
+    assert_eq!(world.listed(), listed, "no directory changed");
+}
+
+#[test]
+fn what_no_event_told_of_is_found_in_directories_that_stood_still() {
+    // K47, K52
+    let mut world = World::new();
+    let paths: Vec<PathBuf> = (0..3).map(|n| world.begin(&format!("--w{n}--/x.jsonl"), &format!("s{n}"))).collect();
+    let elsewhere = world.path("elsewhere.jsonl");
+    world.stand_still();
+
+    // An append changes no directory.
+    append(&paths[0], message(1, "appended"));
+    // A new file, a new directory, a file that takes another's place, one that goes.
+    append(&world.begin("--w1--/new.jsonl", "new"), message(2, "in a new file"));
+    append(&world.begin("--new--/x.jsonl", "new-dir"), message(3, "in a new directory"));
+    fs::write(&elsewhere, header("s2") + &message(4, "in the other's place")).unwrap();
+    fs::rename(&elsewhere, &paths[2]).unwrap();
+    fs::remove_file(&paths[1]).unwrap();
+    world.point("gone", &paths[1]);
+    let listed = world.listed();
+    world.pass(Duration::from_secs(60));
+    let mut prompts = world.prompts();
+    prompts.sort();
+    assert_eq!(prompts, ["appended", "in a new directory", "in a new file", "in the other's place"]);
+    assert_eq!(world.target("gone"), None);
+    let listed = world.listed() - listed;
+    assert!((4..=7).contains(&listed), "{listed}: the root, the directories that changed and the new one");
+
+    // A link that leads nowhere is no change of its directory when it leads somewhere.
+    let target = world.dir.path().join("target.jsonl");
+    std::os::unix::fs::symlink(&target, world.path("--w0--/link.jsonl")).unwrap();
+    for _ in 0..10 {
+        world.pass(Duration::from_secs(60));
+    }
+    fs::write(&target, header("linked") + &message(5, "behind a link")).unwrap();
+    assert_eq!(world.pass(Duration::from_secs(60)).tally.added, 1);
+
+    // Whatever a directory says of itself, it is read once an hour.
+    world.stand_still();
+    let listed = world.listed();
+    world.pass(Duration::from_secs(3600));
+    assert_eq!(world.listed() - listed, 6);
+}
+
+#[test]
+fn what_appears_right_after_a_look_is_found_by_the_next() {
+    // K52: within one tick of the clock that numbers changes, a directory may look as it did.
+    let mut world = World::new();
+    world.reconcile();
+    for n in 0..300 {
+        let path = world.path(&format!("--w--/{n}.jsonl"));
+        fs::write(&path, header(&format!("s{n}")) + &message(n, &format!("prompt {n}"))).unwrap();
+        assert_eq!(world.pass(Duration::from_secs(60)).tally.added, 1, "prompt {n}");
+    }
 }
 
 #[test]

@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::{DirItem, FileKind, OpenMode, SessionStorage, Stat, StorageLock, StorageReader, StorageWriter};
 use crate::error::{Error, ErrorKind, Result};
@@ -41,6 +41,13 @@ const PRIVATE_DIR: u32 = 0o700;
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FileSessionStorage;
 
+/// Nanoseconds in a second.
+const NANOS: u64 = 1_000_000_000;
+/// No clock that file systems number changes by has longer ticks: kernels count hundredths of a second at least, some file
+/// systems (exFAT) hundredths, and others (FAT) every second second.
+const FINE_TICK: Duration = Duration::from_millis(100);
+const COARSE_TICK: Duration = Duration::from_secs(5);
+
 impl FileSessionStorage {
     /// The storage of this machine's files.
     pub fn new() -> Self {
@@ -59,6 +66,14 @@ impl SessionStorage for FileSessionStorage {
             Err(error) if nothing_there(&error) => Ok(None),
             Err(error) => Err(Error::io("look at the file", path, error)),
         }
+    }
+
+    fn is_settled(&self, stat: &Stat) -> bool {
+        let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return false };
+        // A file system that keeps whole seconds, or two of them, shows by having nothing behind them.
+        let tick = if stat.change.is_multiple_of(NANOS) { COARSE_TICK } else { FINE_TICK };
+        let change = Duration::from_nanos(stat.change);
+        now.checked_sub(change).is_some_and(|age| age > tick)
     }
 
     fn read_dir(&self, dir: &Path) -> Result<Option<Vec<DirItem>>> {
@@ -370,6 +385,39 @@ mod tests {
             ];
             assert!(errors.iter().all(|error| error.kind() == ErrorKind::NotAFile), "{errors:?}");
         }
+    }
+
+    #[test]
+    fn a_settled_file_or_directory_shows_every_later_change() {
+        // [S1] The clock is the file system's: it is waited for.
+        let dir = tempfile::tempdir().unwrap();
+        let (storage, file) = (FileSessionStorage::new(), dir.path().join("x"));
+        fs::write(&file, "").unwrap();
+        let look = |path: &Path| storage.stat(path).unwrap().unwrap();
+        let settle = |path: &Path| loop {
+            let stat = look(path);
+            if storage.is_settled(&stat) {
+                return stat;
+            }
+            std::thread::yield_now();
+        };
+        let changes: [(&Path, &dyn Fn()); 5] = [
+            (&file, &|| fs::write(&file, "y").unwrap()),
+            (&file, &|| storage.set_modified(&file, UNIX_EPOCH).unwrap()),
+            (dir.path(), &|| fs::write(dir.path().join("new"), "").unwrap()),
+            (dir.path(), &|| fs::rename(dir.path().join("new"), dir.path().join("newer")).unwrap()),
+            (dir.path(), &|| fs::remove_file(dir.path().join("newer")).unwrap()),
+        ];
+        for (path, change) in changes {
+            let before = settle(path);
+            change();
+            assert_ne!(look(path).change, before.change);
+        }
+        let stat = look(&file);
+        let from_ahead = Stat { change: u64::MAX, ..stat };
+        let whole_second = Stat { change: stat.change / NANOS * NANOS, ..stat };
+        assert!(!storage.is_settled(&from_ahead), "the clock was set back since");
+        assert!(!storage.is_settled(&whole_second), "the next change may come within the same second");
     }
 
     #[test]
