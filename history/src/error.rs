@@ -29,7 +29,8 @@ pub enum ErrorKind {
     UnknownSchema,
     /// A redaction rule, directory pattern or imported line is not valid.
     Invalid,
-    /// The caller's own statements in [`apply`](crate::HistoryStorage::apply) failed; nothing was written.
+    /// The caller's own statements in [`apply`](crate::HistoryStorage::apply) failed, for a reason of theirs; nothing was
+    /// written.
     Rejected,
     /// The store was closed before it could do this.
     Closed,
@@ -96,7 +97,14 @@ impl Error {
         Self(Arc::new(Inner { kind, path: Some(path.into()), line: None, message, source: None }))
     }
 
+    /// The caller's part of a transaction failed. What the database itself could not do there (its file is corrupt, the disk
+    /// is full) is no less that for having been asked by the caller.
     pub(crate) fn rejected(path: &Path, source: Box<dyn std::error::Error + Send + Sync>) -> Self {
+        let source = match source.downcast::<rusqlite::Error>() {
+            Ok(error) if is_the_database_s(&error) => return Self::sqlite(path, *error),
+            Ok(error) => error,
+            Err(source) => source,
+        };
         let message = format!("the statements of the caller failed, nothing was written: {source}");
         Self(Arc::new(Inner {
             kind: ErrorKind::Rejected,
@@ -121,6 +129,25 @@ impl Error {
     pub fn line(&self) -> Option<u64> {
         self.0.line
     }
+}
+
+/// Whether an error says something of the database, and not of the statement.
+fn is_the_database_s(error: &rusqlite::Error) -> bool {
+    use rusqlite::ErrorCode as Code;
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            Code::DatabaseBusy
+                | Code::DatabaseLocked
+                | Code::DatabaseCorrupt
+                | Code::NotADatabase
+                | Code::ReadOnly
+                | Code::DiskFull
+                | Code::CannotOpen
+                | Code::SystemIoFailure
+                | Code::PermissionDenied
+        )
+    )
 }
 
 impl fmt::Display for Error {

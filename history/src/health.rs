@@ -35,9 +35,7 @@ pub(crate) fn check(database: &Database) -> Result<Health> {
     let copy = copy::copy(&database.conn, &database.path)?;
     let run = || -> rusqlite::Result<Health> {
         let conn = Connection::open(&copy)?;
-        let mut statement = conn.prepare("PRAGMA integrity_check")?;
-        let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
-        drop(statement);
+        let file = file(&conn)?;
         let index = match Shape::read(&conn)?.fts {
             Fts::Missing | Fts::Other => None,
             Fts::Words => conn
@@ -45,11 +43,17 @@ pub(crate) fn check(database: &Database) -> Result<Health> {
                 .err()
                 .map(|error| error.to_string()),
         };
-        // SQLite asks FTS5 too and reports it in these words; that is the index's part.
-        let file = lines.into_iter().filter(|line| line != "ok" && !line.contains("history_fts")).collect();
         Ok(Health { file, index })
     };
     run().map_err(|error| Error::sqlite(&database.path, error))
+}
+
+/// What SQLite finds wrong with the file itself.
+pub(crate) fn file(conn: &Connection) -> rusqlite::Result<Vec<String>> {
+    let mut statement = conn.prepare("PRAGMA integrity_check")?;
+    let lines: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    // SQLite asks FTS5 too and reports it in these words; that is the index's part.
+    Ok(lines.into_iter().filter(|line| line != "ok" && !line.contains("history_fts")).collect())
 }
 
 /// Builds a broken index anew in the owner's form of it, in slices.

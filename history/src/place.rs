@@ -3,7 +3,7 @@
 
 use std::{
     fs, io,
-    os::unix::fs::DirBuilderExt as _,
+    os::unix::fs::{DirBuilderExt as _, MetadataExt as _},
     path::{Path, PathBuf},
 };
 
@@ -28,6 +28,18 @@ pub(crate) fn real(path: &Path) -> Result<PathBuf> {
         Ok(_) => Err(Error::new(ErrorKind::Io, path, "this is no file; name the database itself")),
         Err(error) if error.kind() == io::ErrorKind::NotFound => std::path::absolute(path).map_err(failed),
         Err(error) => Err(failed(error)),
+    }
+}
+
+/// What tells a file from another one that has its name later.
+pub(crate) type Identity = (u64, u64);
+
+/// Which file is at a path; none when nothing is. It is looked at and not opened.
+pub(crate) fn identity(path: &Path) -> Result<Option<Identity>> {
+    match fs::metadata(path) {
+        Ok(found) => Ok(Some((found.dev(), found.ino()))),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(Error::io(path, "it can't be looked at", error)),
     }
 }
 

@@ -16,6 +16,7 @@ use crate::{
     database::{Database, Mode},
     error::{Error, ErrorKind, Result},
     guard::Guard,
+    health,
     ledger::Ledger,
     occupancy::{self, Occupancy},
     options::OpenOptions,
@@ -136,15 +137,12 @@ impl OpenOptions {
     }
 }
 
-/// SQLite's own word: corrupt, or not a database.
+/// SQLite's own word: corrupt, or not a database. Judged as a check judges it, so that what the one finds the other mends.
 fn is_corrupt(path: &Path, patience: Duration) -> Result<bool> {
     let check = || -> Result<bool> {
         let database = Database::open(path, Mode::Write, patience)?;
-        let verdict: String = database
-            .conn
-            .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
-            .map_err(|error| database.error(error))?;
-        Ok(verdict != "ok")
+        let found = health::file(&database.conn).map_err(|error| database.error(error))?;
+        Ok(!found.is_empty())
     };
     match check() {
         Err(error) if error.kind() == ErrorKind::Corrupt => Ok(true),
@@ -168,6 +166,8 @@ fn salvage(path: &Path) -> Salvaged {
 
 fn salvage_in(path: &Path, direction: &str, rows: &mut Salvaged) -> rusqlite::Result<()> {
     let conn = Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    // Another table whose place in the file is wrong makes SQLite refuse the whole schema, but for those who write schemas.
+    conn.pragma_update(None, "writable_schema", true)?;
     let sql = format!("SELECT id, prompt, created_at, cwd FROM history NOT INDEXED ORDER BY id {direction}");
     let mut statement = conn.prepare(&sql)?;
     let mut found = statement.query([])?;

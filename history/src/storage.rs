@@ -40,6 +40,9 @@ use crate::{
 /// them, and what other processes have committed. The store is `Send` and `Sync`.
 pub struct HistoryStorage {
     path: PathBuf,
+    /// The path as it was given: a link may lead elsewhere later.
+    named: PathBuf,
+    identity: Option<place::Identity>,
     queue: Option<Queue>,
     reader: Mutex<Database>,
     counted: Mutex<Counted>,
@@ -68,12 +71,15 @@ impl HistoryStorage {
     }
 
     pub(crate) fn open_with(path: &Path, options: &OpenOptions) -> Result<Self> {
+        let named = std::path::absolute(path).map_err(|error| Error::io(path, "it can't be reached", error))?;
         let path = &place::real(path)?;
         let notices = Notices::default();
         if options.access == Access::ReadOnly {
             let reader = read_only::open(path, options, &notices)?;
             return Ok(Self {
                 path: path.into(),
+                identity: place::identity(path)?,
+                named,
                 queue: None,
                 reader: Mutex::new(reader),
                 counted: Mutex::default(),
@@ -81,6 +87,8 @@ impl HistoryStorage {
             });
         }
         place::create_if_missing(path)?;
+        // Looked at first: a file that takes its place while it is being opened is another one later.
+        let identity = place::identity(path)?;
         let mut reader = match read_only::reader(path, Mode::Write, options) {
             // A database that may only be read says so, or can't make the files beside it that it needs.
             Err(error) if matches!(error.kind(), ErrorKind::ReadOnly | ErrorKind::Io) => {
@@ -94,7 +102,15 @@ impl HistoryStorage {
         } else {
             None
         };
-        Ok(Self { path: path.into(), queue, reader: Mutex::new(reader), counted: Mutex::default(), notices })
+        Ok(Self {
+            path: path.into(),
+            named,
+            identity,
+            queue,
+            reader: Mutex::new(reader),
+            counted: Mutex::default(),
+            notices,
+        })
     }
 
     /// Adds a prompt that was typed just now and returns at once.
@@ -142,7 +158,8 @@ impl HistoryStorage {
     /// wait for such an answer: that would be waiting for itself.
     ///
     /// # Errors
-    /// Through the answer: [`ErrorKind::Rejected`] with the error (or panic) of `work`, or what the database said.
+    /// Through the answer: [`ErrorKind::Rejected`] with the error (or panic) of `work`, or what the database said, `work`'s
+    /// own statements included.
     /// Nothing of the call is written then.
     ///
     /// ```
@@ -496,6 +513,16 @@ impl HistoryStorage {
     /// The first failure of a queued prompt whose answer nobody waits for, else what closing said.
     pub fn close(mut self) -> Result<()> {
         self.queue.as_mut().map_or(Ok(()), Queue::finish)
+    }
+
+    /// Whether the file that this store has open is still the one at its path. When it was deleted, or another took its place,
+    /// nobody sees what is added to this store: close it and open the path again.
+    pub fn is_in_place(&self) -> bool {
+        match place::identity(&self.named) {
+            Ok(identity) => identity == self.identity,
+            // It can't be told now.
+            Err(_) => true,
+        }
     }
 
     /// What the user should hear once. It grows while the store works.

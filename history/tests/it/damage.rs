@@ -322,3 +322,106 @@ fn h5_a_broken_index_is_repaired_in_the_owners_form() {
     other.execute("INSERT INTO history(prompt, created_at) VALUES ('the owner goes on', 4)", []).unwrap();
     assert_eq!(store.search("owner", &SearchOptions::new(5)).unwrap().entries().len(), 1);
 }
+
+/// Fills 40 bytes of the first page of a table or index with noise.
+fn spoil_first_page_of(path: &Path, name: &str, from: usize) {
+    let conn = rusqlite::Connection::open(path).unwrap();
+    let page: i64 =
+        conn.query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?", [name], |row| row.get(0)).unwrap();
+    // Closing the last connection puts the log into the file.
+    conn.close().unwrap();
+    spoil(path, usize::try_from(page - 1).unwrap() * 4096 + from, &[0xfe; 40]);
+}
+
+#[test]
+fn h5_what_a_check_finds_in_the_file_a_rebuild_mends_wherever_it_is() {
+    let parts = [
+        "history_fts_data",
+        "history_fts_docsize",
+        // An index that was replaced and was to be taken away.
+        "watcher_old_fts_data",
+        "watcher_old_fts_docsize",
+        "idx_history_created_at",
+        "watcher_submission",
+        "watcher_submission_row",
+    ];
+    for part in parts {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("history.db");
+        filled(&path, 30);
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other
+            .execute_batch(
+                "CREATE VIRTUAL TABLE watcher_old_fts USING fts5(prompt);
+                 INSERT INTO watcher_old_fts(prompt) SELECT prompt FROM history",
+            )
+            .unwrap();
+        other.close().unwrap();
+        // Behind its header: the page is still one, what is in it is not.
+        spoil_first_page_of(&path, part, 8);
+        let checked = options().access(Access::ReadOnly).open(&path).unwrap().check();
+        let is_found = match checked {
+            Ok(health) => !health.file.is_empty(),
+            Err(error) => error.kind() == ErrorKind::Corrupt,
+        };
+        assert!(is_found, "{part}");
+        let rebuilt = options().rebuild_if_corrupt(&path, |_| Ok(())).unwrap();
+        assert_eq!(rebuilt.map(|rebuilt| rebuilt.salvaged()), Some(30), "{part}");
+        let store = options().open(&path).unwrap();
+        store.add("new", None).wait().unwrap();
+        assert!(store.check().unwrap().is_well(), "{part}");
+    }
+}
+
+#[test]
+fn h5_a_schema_that_names_a_page_that_is_not_there_hides_no_rows() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    filled(&path, 30);
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let misplaced = "UPDATE sqlite_schema SET rootpage = 99999 WHERE name = 'watcher_submission'";
+    other.execute_batch(&format!("PRAGMA writable_schema = ON; {misplaced}")).unwrap();
+    drop(other);
+    let rebuilt = options().rebuild_if_corrupt(&path, |_| Ok(())).unwrap();
+    assert_eq!(rebuilt.map(|rebuilt| rebuilt.salvaged()), Some(30));
+}
+
+#[test]
+fn h5_a_table_of_the_caller_s_that_is_corrupt_is_no_mistake_of_the_caller_s() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    let store = options().open(&path).unwrap();
+    let table = "CREATE TABLE watcher_notes(text); INSERT INTO watcher_notes VALUES ('x')";
+    store.apply(Vec::new(), move |transaction, _| Ok(transaction.execute_batch(table)?)).wait().unwrap();
+    store.close().unwrap();
+    spoil_first_page_of(&path, "watcher_notes", 0);
+    let store = options().open(&path).unwrap();
+    let ask = |sql: &'static str| {
+        store
+            .apply(Vec::new(), move |transaction, _| Ok(transaction.query_row(sql, [], |row| row.get::<_, String>(0))?))
+    };
+    assert_eq!(ask("SELECT text FROM watcher_notes").wait().unwrap_err().kind(), ErrorKind::Corrupt);
+    assert_eq!(ask("SELECT text FROM nowhere").wait().unwrap_err().kind(), ErrorKind::Rejected);
+}
+
+#[test]
+fn a_file_that_lost_its_name_is_noticed() {
+    let dir = tempfile::tempdir().unwrap();
+    let (path, link) = (dir.path().join("history.db"), dir.path().join("link.db"));
+    std::os::unix::fs::symlink("history.db", &link).unwrap();
+    filled(&path, 1);
+    for named in [&path, &link] {
+        let store = options().open(named).unwrap();
+        assert!(store.is_in_place());
+        std::fs::rename(&path, dir.path().join("away")).unwrap();
+        assert!(!store.is_in_place(), "nothing is there");
+        std::fs::copy(dir.path().join("away"), &path).unwrap();
+        assert!(!store.is_in_place(), "another one is there");
+        std::fs::rename(dir.path().join("away"), &path).unwrap();
+        assert!(store.is_in_place());
+    }
+    let store = options().open(&link).unwrap();
+    std::fs::remove_file(&link).unwrap();
+    std::os::unix::fs::symlink("other.db", &link).unwrap();
+    assert!(!store.is_in_place(), "the link leads elsewhere");
+}
