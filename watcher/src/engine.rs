@@ -107,15 +107,22 @@ pub(crate) struct Report {
     pub(crate) problems: Vec<String>,
     /// Whether everything was looked at.
     pub(crate) reconciled: bool,
-    /// The history said that it is corrupt; the engine can do no more.
-    pub(crate) is_corrupt: bool,
+    /// What the history said when it did not take something.
+    pub(crate) failed: Option<history::Error>,
 }
 
 impl Report {
     /// The history did not take something.
     fn fail(&mut self, error: &history::Error) {
-        self.is_corrupt |= error.kind() == history::ErrorKind::Corrupt;
         self.problems.push(error.to_string());
+        if !self.is_corrupt() {
+            self.failed = Some(error.clone());
+        }
+    }
+
+    /// Whether the history said that it is corrupt; the engine can do no more then.
+    pub(crate) fn is_corrupt(&self) -> bool {
+        self.failed.as_ref().is_some_and(|error| error.kind() == history::ErrorKind::Corrupt)
     }
 }
 

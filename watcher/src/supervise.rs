@@ -1,5 +1,6 @@
 //! What surrounds the engines: a thread for each agent directory, signals, settings that change, and an end within a second.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -57,20 +58,36 @@ pub(crate) fn prepare(agent: AgentDir, settings: AgentSettings) -> Result<Prepar
     Ok(Prepared { agent, store: Arc::new(store), mended, settings, place, running })
 }
 
-/// Reads what is there once.
+/// Reads what is there once. A history that turns out to be corrupt on the way is mended, and all is read again.
 ///
 /// # Errors
-/// What the history said.
-pub(crate) fn sync(prepared: &Prepared, stop: &Arc<AtomicBool>, board: Board) -> Result<Report> {
+/// What the history said; that a signal came before all was read. What is in the history by then stays.
+pub(crate) fn sync(prepared: Prepared, stop: &Arc<AtomicBool>, board: &Board) -> Result<(Prepared, Report)> {
+    match look_once(&prepared, stop, board) {
+        Err(error) if mending::is_corrupt(&error) => {
+            let Prepared { running, agent, place, settings, store, .. } = prepared;
+            // Nobody may have it open, and that includes us.
+            drop(store);
+            let (store, mended) = mending::mend(settings.history()?, &agent.history_db())?;
+            let mended = Prepared { agent, store: Arc::new(store), mended, settings, place, running };
+            let report = look_once(&mended, stop, board)?;
+            Ok((mended, report))
+        }
+        looked => looked.map(|report| (prepared, report)),
+    }
+}
+
+fn look_once(prepared: &Prepared, stop: &Arc<AtomicBool>, board: &Board) -> Result<Report> {
     let Prepared { agent, store, settings, place, .. } = prepared;
-    take_spooled(place, store, &board);
-    let mut engine = engine(agent, store, settings.clone(), Box::new(NoSource), board, Arc::clone(stop))?;
+    take_spooled(place, store)?;
+    let mut engine = engine(agent, store, settings.clone(), Box::new(NoSource), board.clone(), Arc::clone(stop))?;
     engine.look_once();
     let report = engine.reconcile(Moment { tick: Duration::ZERO, clock: SystemTime::now() });
-    if report.is_corrupt {
-        bail!("{}; run this again to have it moved aside and begun anew", report.problems.join("; "));
+    match &report.failed {
+        Some(error) => Err(error.clone().into()),
+        None if stop.load(Ordering::Relaxed) => bail!("stopped before all was read; run it again for the rest"),
+        None => Ok(report),
     }
-    Ok(report)
 }
 
 /// Raises a flag at SIGINT or SIGTERM; a second one ends the process at once.
@@ -189,7 +206,8 @@ fn follow(
     stop: &Arc<AtomicBool>,
     ready: &Sender<()>,
 ) -> Result<()> {
-    let Prepared { agent, mut store, mended, mut settings, place, running } = prepared;
+    // Last comes what goes first: the history is closed before others are let in.
+    let Prepared { mut running, agent, mended, place, mut settings, mut store } = prepared;
     let board = Board::new();
     let publisher = board.publish(place.clone());
     if let Some(mended) = mended {
@@ -206,6 +224,8 @@ fn follow(
     let start = Instant::now();
     let moment = || Moment { tick: start.elapsed(), clock: SystemTime::now() };
     let mut is_ready = false;
+    // The history said that it is corrupt, nothing was found, and nothing has worked since.
+    let mut is_in_doubt = false;
     let result = loop {
         let source = source(&settings, order);
         let made = engine(&agent, &store, settings.clone(), source, board.clone(), Arc::clone(stop));
@@ -217,8 +237,7 @@ fn follow(
                     engine.discover_terminals(processes.clone());
                 }
                 let report = engine.reconcile(moment());
-                take_spooled(&place, &store, &board);
-                count_rows(&store, &board);
+                let is_corrupt = report.is_corrupt() || tend(&place, &store, &board, Count::Rows);
                 tracing::info!(
                     agent = %agent.root().display(), added = report.tally.added, files = report.files_read, "synced"
                 );
@@ -226,10 +245,11 @@ fn follow(
                 if !std::mem::replace(&mut is_ready, true) {
                     let _ = ready.send(());
                 }
-                if report.is_corrupt {
+                if is_corrupt {
                     Told::Corrupt
                 } else {
-                    until_told(&mut engine, ordered, &place, &store, &board, &moment)
+                    is_in_doubt = false;
+                    until_told(&mut engine, ordered, (&agent, &place), &store, &board, &moment)
                 }
             }
         };
@@ -239,7 +259,10 @@ fn follow(
                 if new.records_otherwise(&settings) {
                     match new.history().and_then(|options| mending::open(options, &agent.history_db())) {
                         Ok((opened, _)) => store = Arc::new(opened),
-                        Err(error) => break Err(error),
+                        Err(error) => {
+                            board.problem(&format!("the settings stay as they were: {error:#}"));
+                            continue;
+                        }
                     }
                 }
                 settings = *new;
@@ -248,28 +271,37 @@ fn follow(
             Told::Corrupt => {
                 // Nobody may have it open, and that includes us.
                 drop(store);
-                match settings.history().and_then(|options| mending::open(options, &agent.history_db())) {
-                    Ok((opened, mended)) => {
+                match settings.history().and_then(|options| mending::mend(options, &agent.history_db())) {
+                    Ok((opened, Some(mended))) => {
                         store = Arc::new(opened);
-                        board.problem(
-                            &mended.unwrap_or_else(|| "the history could not be read for a moment".to_owned()),
-                        );
+                        board.problem(&mended);
                     }
-                    Err(error) => {
-                        board.problem(&format!("{error:#}"));
-                        board.close();
-                        let _ = publisher.join();
-                        drop(running);
-                        return Err(error);
+                    Ok((opened, None)) if !std::mem::replace(&mut is_in_doubt, true) => {
+                        store = Arc::new(opened);
+                        board.problem("the history could not be read for a moment");
                     }
+                    Ok((_, None)) => break Err(mending::beyond_us(&agent.history_db())),
+                    Err(error) => break Err(error),
+                }
+            }
+            Told::Lost => {
+                // With the agent directory our lock goes, too.
+                drop((store, running));
+                match prepare(agent.clone(), settings.clone()) {
+                    Ok(anew) => {
+                        (store, running) = (anew.store, anew.running);
+                        board.problem("the history was deleted or another took its place; it was opened anew");
+                    }
+                    Err(error) => break Err(error),
                 }
             }
         }
     };
+    if let Err(error) = &result {
+        board.problem(&format!("{error:#}"));
+    }
     board.close();
     let _ = publisher.join();
-    drop(store);
-    drop(running);
     result
 }
 
@@ -280,13 +312,15 @@ enum Told {
     Follow(Box<AgentSettings>),
     /// The history said that it is corrupt.
     Corrupt,
+    /// What we write to is no longer what others read.
+    Lost,
 }
 
 /// The loop, until there is something to do that is not the engine's. It has finished then, but for a corrupt history.
 fn until_told(
     engine: &mut Engine,
     ordered: &Receiver<Order>,
-    place: &Place,
+    (agent, place): (&AgentDir, &Place),
     store: &HistoryStorage,
     board: &Board,
     moment: &impl Fn() -> Moment,
@@ -313,40 +347,63 @@ fn until_told(
             engine.finish();
             return told;
         }
+        // Before anything is written: prompts of hooks are nowhere else.
+        if is_lost(agent, store) {
+            return Told::Lost;
+        }
         let mut is_corrupt = false;
         if !hints.is_empty() {
             let report = engine.handle(hints, moment());
-            is_corrupt |= report.is_corrupt;
+            is_corrupt |= report.is_corrupt();
             if report.tally.added > 0 {
                 let lag = u64::try_from(noticed.elapsed().as_millis()).unwrap_or(u64::MAX);
                 board.change(|state| state.lag_millis = Some(lag));
             }
         }
         let report = engine.tick(moment());
-        is_corrupt |= report.is_corrupt;
-        if is_corrupt {
+        is_corrupt |= report.is_corrupt();
+        let count = if report.reconciled { Count::Rows } else { Count::Nothing };
+        if is_corrupt || tend(place, store, board, count) {
             return Told::Corrupt;
         }
-        if report.reconciled {
-            count_rows(store, board);
-        }
-        take_spooled(place, store, board);
     }
+}
+
+/// Whether the history is no longer where others look for it. While its directory is away nothing is made in its place.
+fn is_lost(agent: &AgentDir, store: &HistoryStorage) -> bool {
+    !store.is_in_place() && agent.root().is_dir() && agent.history_db().parent().is_some_and(Path::is_dir)
+}
+
+/// What is to be counted.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Count {
+    Nothing,
+    Rows,
+}
+
+/// What is to be done with a history beside the engine's work. Returns whether the history said that it is corrupt.
+fn tend(place: &Place, store: &HistoryStorage, board: &Board, count: Count) -> bool {
+    let taken = take_spooled(place, store);
+    let counted = if count == Count::Rows { count_rows(store, board) } else { Ok(()) };
+    let mut is_corrupt = false;
+    for error in [taken, counted].into_iter().filter_map(Result::err) {
+        is_corrupt |= mending::is_corrupt(&error);
+        board.problem(&format!("{error:#}"));
+    }
+    is_corrupt
 }
 
 /// Prompts that hooks told and could not record.
-fn take_spooled(place: &Place, store: &HistoryStorage, board: &Board) {
+fn take_spooled(place: &Place, store: &HistoryStorage) -> Result<()> {
     let spool = place.spool();
-    if spool.waits()
-        && let Err(error) = spool.drain(store)
-    {
-        board.problem(&format!("{error:#}"));
+    if spool.waits() {
+        spool.drain(store)?;
     }
+    Ok(())
 }
 
-fn count_rows(store: &HistoryStorage, board: &Board) {
-    match store.stats() {
-        Ok(stats) => board.change(|state| state.rows = Some(stats.prompts)),
-        Err(error) => board.problem(&error.to_string()),
-    }
+fn count_rows(store: &HistoryStorage, board: &Board) -> Result<()> {
+    let prompts = store.stats()?.prompts;
+    board.change(|state| state.rows = Some(prompts));
+    Ok(())
 }

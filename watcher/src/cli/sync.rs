@@ -47,13 +47,13 @@ impl Sync {
         let stop = supervise::stop_flag()?;
         let mut all = Vec::new();
         for prepared in prepare(there(context, &settings)?, &settings)? {
-            let report = {
+            let (prepared, report) = {
                 let board = Board::new();
                 let how_far = || {
                     let state = board.state();
                     format!("{} files read, {} prompts added", state.read, state.added)
                 };
-                with_progress(how_far, || supervise::sync(&prepared, &stop, board.clone()))?
+                with_progress(how_far, || supervise::sync(prepared, &stop, &board))?
             };
             let synced = Synced {
                 agent_dir: prepared.agent.root().display().to_string(),

@@ -20,6 +20,19 @@ impl World {
     }
 }
 
+/// Overwrites what stands in the first page of a table: opening the history reads nothing of most of them.
+fn spoil(world: &World, table: &str, from: usize) {
+    let conn = Connection::open(world.history()).unwrap();
+    let page: i64 =
+        conn.query_row("SELECT rootpage FROM sqlite_schema WHERE name = ?", [table], |row| row.get(0)).unwrap();
+    // Closing the last connection puts the log into the file.
+    conn.close().unwrap();
+    let mut bytes = fs::read(world.history()).unwrap();
+    let start = usize::try_from(page - 1).unwrap() * 4096 + from;
+    bytes[start..start + 40].fill(0xfe);
+    fs::write(world.history(), bytes).unwrap();
+}
+
 fn said(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
@@ -137,4 +150,89 @@ fn a_history_that_breaks_under_the_watcher_is_replaced_while_it_runs() {
     watcher.signal("TERM");
     assert_eq!(watcher.end().1, Some(0));
     assert_eq!(world.prompts(), ["one", "two", "three", "four", "five"]);
+}
+
+#[test]
+fn corruption_that_shows_only_while_it_is_written_to_is_mended_there_and_then() {
+    for command in ["sync", "run"] {
+        // Ours, the index's, and the prompts' own.
+        for table in ["watcher_file", "history_fts_data", "watcher_submission", "history"] {
+            let (world, mut session) = synced();
+            spoil(&world, table, 0);
+            session.user("three");
+            if command == "sync" {
+                let output = world.output(&["sync"]);
+                assert_eq!(output.status.code(), Some(0), "{table}: {}", said(&output));
+                assert!(said(&output).contains("was corrupt"), "{table}: {}", said(&output));
+            } else {
+                let watcher = world.run(&[]);
+                let mended = || {
+                    let status = world.json(&["status"]);
+                    let problem = status[0]["state"]["lastProblem"]["message"].as_str().unwrap_or_default();
+                    problem.contains("was corrupt")
+                };
+                until("it is mended", mended);
+                session.user("four");
+                until("it follows on", || world.finds("four"));
+                drop(watcher);
+            }
+            let expected =
+                if command == "sync" { &["one", "two", "three"][..] } else { &["one", "two", "three", "four"] };
+            assert_eq!(world.prompts(), expected, "{command}, {table}");
+            assert_eq!(world.set_aside().len(), 1);
+            assert_eq!(world.output(&["history", "check"]).status.code(), Some(0));
+        }
+    }
+}
+
+#[test]
+fn an_index_that_is_broken_in_a_file_that_is_well_is_built_anew_in_place() {
+    for command in ["sync", "run"] {
+        let (world, mut session) = synced();
+        let conn = Connection::open(world.history()).unwrap();
+        conn.execute("DELETE FROM history_fts_data WHERE id = 10", []).unwrap();
+        drop(conn);
+        session.user("three");
+        if command == "sync" {
+            let output = world.output(&["sync"]);
+            assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+            assert!(said(&output).contains("built anew"), "{}", said(&output));
+        } else {
+            let watcher = world.run(&[]);
+            until("it follows", || world.output(&["history", "check"]).status.success() && world.finds("three"));
+            drop(watcher);
+        }
+        assert_eq!(world.prompts(), ["one", "two", "three"]);
+        assert_eq!(world.set_aside(), Vec::<PathBuf>::new());
+        assert!(world.finds("one") && world.finds("three"));
+    }
+}
+
+#[test]
+fn check_repair_is_the_way_out_of_whatever_check_finds() {
+    for table in ["watcher_file", "history_fts_data", "history_fts_docsize", "watcher_submission_row", "history"] {
+        for from in [0, 8] {
+            let (world, _session) = synced();
+            spoil(&world, table, from);
+            assert_eq!(world.output(&["history", "check"]).status.code(), Some(1), "{table}");
+            let output = world.output(&["history", "check", "--repair", "--yes"]);
+            assert_eq!(output.status.code(), Some(0), "{table}: {}", said(&output));
+            assert_eq!(world.output(&["history", "check"]).status.code(), Some(0), "{table}");
+            world.json(&["sync"]);
+            assert_eq!(world.prompts(), ["one", "two"], "{table}");
+        }
+    }
+}
+
+#[test]
+fn a_sync_that_could_not_write_everything_says_so_by_its_code() {
+    let (world, mut session) = synced();
+    let conn = Connection::open(world.history()).unwrap();
+    // An index of a form that this SQLite does not know.
+    conn.execute("UPDATE history_fts_config SET v = 99 WHERE k = 'version'", []).unwrap();
+    drop(conn);
+    session.user("three");
+    let output = world.output(&["sync"]);
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    assert!(said(&output).contains("history.db: invalid fts5 file format"), "{}", said(&output));
 }

@@ -30,6 +30,62 @@ fn a_watcher_goes_within_a_second_of_being_told_also_in_the_middle_of_work() {
     assert_eq!(world.prompts().len(), 50_000);
 }
 
+#[test]
+fn a_sync_that_is_told_to_go_leaves_nothing_half_done_and_says_that_it_is_not_done() {
+    let world = World::new();
+    let mut session = Session::begin(&world, "--w--", "0000000000000c02", "/w");
+    let lines: String = (0..50_000).map(|n| session.user_line(&format!("prompt {n}")) + "\n").collect();
+    session.write(lines.as_bytes());
+    let child = world.command(&["sync"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let sync = crate::support::Running(child);
+    until("it works", || world.history().exists() && count(&world) > 0);
+    sync.signal("TERM");
+    assert_eq!(sync.end().1, Some(1));
+    world.json(&["sync"]);
+    assert_eq!(world.prompts().len(), 50_000);
+}
+
+#[test]
+fn a_history_that_is_deleted_or_replaced_under_a_watcher_is_opened_anew() {
+    let world = World::new();
+    let mut session = Session::begin(&world, "--w--", "0000000000000c03", "/w");
+    session.user("one");
+    let watcher = world.run(&[]);
+    let remove = || {
+        for name in ["history.db", "history.db-wal", "history.db-shm"] {
+            // Only the first is there for sure.
+            let _ = fs::remove_file(world.agent().join(name));
+        }
+    };
+    remove();
+    session.user("two");
+    until("all prompts are in a new one", || world.history().exists() && world.finds("two"));
+    assert_eq!(world.prompts(), ["one", "two"]);
+
+    // Somebody else's takes its place.
+    remove();
+    history::HistoryStorage::open(world.history()).unwrap().add("from elsewhere", None).wait().unwrap();
+    session.user("three");
+    until("all prompts are in that one", || world.finds("three"));
+    assert_eq!(world.prompts(), ["from elsewhere", "one", "two", "three"]);
+    watcher.signal("TERM");
+    assert_eq!(watcher.end().1, Some(0));
+}
+
+#[test]
+fn an_agent_directory_that_is_made_anew_under_a_watcher_is_its_own_again() {
+    let world = World::new();
+    Session::begin(&world, "--w--", "0000000000000c04", "/w").user("gone with it");
+    let watcher = world.run(&["--reconcile-interval", "1"]);
+    fs::remove_dir_all(world.agent()).unwrap();
+    Session::begin(&world, "--w--", "0000000000000c05", "/w").user("new");
+    until("it follows the new one", || world.history().exists() && world.finds("new"));
+    assert_eq!(world.prompts(), ["new"]);
+    assert_eq!(world.output(&["sync"]).status.code(), Some(4), "its lock is in the new one");
+    watcher.signal("TERM");
+    assert_eq!(watcher.end().1, Some(0));
+}
+
 /// Rows, also while the table is being made.
 fn count(world: &World) -> usize {
     let conn = Connection::open(world.history()).unwrap();

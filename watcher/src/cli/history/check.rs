@@ -1,4 +1,4 @@
-//! `watcher history check`: whether the database is well. Writes nothing, unless it is told to mend the index.
+//! `watcher history check`: whether the database is well. Writes nothing, unless it is told to mend what is wrong.
 
 use anyhow::Result;
 use clap::Args;
@@ -18,11 +18,11 @@ use crate::mending;
 #[command(after_help = "\
 Examples:
   watcher history check
-  watcher history check --repair        builds a broken index anew
+  watcher history check --repair
 
 The check runs on a private copy, so it keeps nobody from writing. Leaves with code 1 when something is wrong.")]
 pub(crate) struct Check {
-    /// Build the full-text index anew when it is what is wrong
+    /// Mend what is wrong: build the full-text index anew, or move the file aside and save what is readable in it
     #[arg(long)]
     repair: bool,
     #[command(flatten)]
@@ -46,9 +46,14 @@ impl Check {
         };
         let mut health = match checked {
             Ok(health) => health,
-            Err(error) if self.repair && mending::is_corrupt(&error) => return self.rebuild(context, &error),
+            Err(error) if self.repair && mending::is_corrupt(&error) => {
+                return self.rebuild(context, vec![told(&error)], None);
+            }
             Err(error) => return Err(error),
         };
+        if self.repair && !health.file.is_empty() {
+            return self.rebuild(context, health.file, health.index);
+        }
         let mut repaired = false;
         if self.repair && health.index.is_some() && self.confirm.ask(context, "Build the full-text index anew")? {
             let store = open::for_writing(context)?;
@@ -79,12 +84,13 @@ impl Check {
 
     /// Moves a corrupt database aside and saves what is readable in it `[H5]`. The prompts of session files come with the
     /// next `sync`, which finds no record of having read them.
-    fn rebuild(self, context: &mut Context, error: &anyhow::Error) -> Result<Exit> {
+    fn rebuild(self, context: &mut Context, file: Vec<String>, index: Option<String>) -> Result<Exit> {
         let path = context.agent()?.history_db();
-        remark(&told(error));
+        for problem in &file {
+            remark(problem);
+        }
         if !self.confirm.ask(context, "Move the corrupt file aside and save what is readable in it")? {
-            let found = vec![told(error)];
-            context.out.json("history.check", Shown { well: false, file: found, index: None, repaired: false })?;
+            context.out.json("history.check", Shown { well: false, file, index, repaired: false })?;
             return Ok(Exit::Failed);
         }
         let Some(rebuilt) = OpenOptions::new().rebuild_if_corrupt(&path, |_| Ok(()))? else {
