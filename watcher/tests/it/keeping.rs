@@ -168,7 +168,7 @@ fn what_was_deleted_comes_back_byte_for_byte() {
 
     assert_eq!(fixture.fails(&["sessions", "delete", "15c0"]).0, 5);
     assert!(fixture.picture() == before, "nobody said yes");
-    fixture.prints(&["sessions", "delete", "Login page", "15c1", "--yes"]);
+    fixture.prints(&["sessions", "delete", "Login page", "15c1", "Login page", "--yes"]);
     assert!(!file.exists() && !file.with_extension("").exists());
     assert_eq!(fixture.json("sessions.list", &["sessions", "list", "--all"])["sessions"].as_array().unwrap().len(), 1);
     let trash = fixture.json("sessions.trash", &["sessions", "restore"]);

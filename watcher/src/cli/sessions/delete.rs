@@ -51,9 +51,10 @@ impl Delete {
             }
             let name = named::called(&session)?;
             self.force.check(&file)?;
-            files.push((file, name));
+            if !files.iter().any(|(other, _)| *other == file) {
+                files.push((file, name));
+            }
         }
-        files.dedup_by(|a, b| a.0 == b.0);
         for (file, name) in &files {
             context.out.line(&format!("{name}  {}", file.display()))?;
         }
