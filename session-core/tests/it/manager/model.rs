@@ -55,6 +55,8 @@ struct Model {
     leaf: Option<String>,
     labels: BTreeMap<String, String>,
     name: Option<String>,
+    /// How many entries another program has written: their ids come once, whatever was branched away.
+    foreign: usize,
 }
 
 impl Model {
@@ -166,7 +168,8 @@ fn step(host: &session_core::Host, session: &mut SessionManager, model: &mut Mod
             model.leaf = model.entries.last().map(|(id, _)| id.clone());
         }
         Op::Foreign(n) => {
-            let id = format!("f{:07}", model.entries.len());
+            model.foreign += 1;
+            let id = format!("f{:07}", model.foreign);
             let line = format!(
                 "{{\"type\":\"custom\",\"id\":\"{id}\",\"parentId\":null,\"timestamp\":\"2026-01-01T00:00:00.000Z\",\"n\":{n}.50}}\n"
             );
