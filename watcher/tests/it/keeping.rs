@@ -176,7 +176,10 @@ fn what_was_deleted_comes_back_byte_for_byte() {
     let (code, said) = fixture.fails(&["sessions", "restore", "15ca"]);
     assert!(code == 3 && said.contains("did you mean"), "{said}");
 
-    fixture.prints(&["sessions", "restore", "15c0", "Write the release notes"]);
+    let (code, said) = fixture.fails(&["sessions", "restore", "15c"]);
+    assert!(code == 3 && said.contains("2 deleted sessions fit \"15c\"; say which:"), "{said}");
+
+    fixture.prints(&["sessions", "restore", "15c0", "Write the release notes", "15c0"]);
     assert!(fixture.picture() == before, "the trash left something, or lost something");
 
     fixture.prints(&["sessions", "delete", "15c0", "--yes"]);

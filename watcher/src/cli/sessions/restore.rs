@@ -15,7 +15,7 @@ use crate::exit::Exit;
 #[command(after_help = "\
 Examples:
   watcher sessions restore              what is in the trash
-  watcher sessions restore 15c0         the session whose id begins so; of several the one deleted last")]
+  watcher sessions restore 15c0         the session whose id begins so, as it was deleted last")]
 pub(crate) struct Restore {
     /// Sessions in the trash: ids or beginnings of them, or names
     #[arg(value_name = "SESSION", add = completions::trashed())]
@@ -46,18 +46,10 @@ impl Restore {
         }
         let mut chosen: Vec<&Deleted> = Vec::new();
         for wanted in &self.sessions {
-            let lower = wanted.to_lowercase();
-            // Latest first, so that of one session deleted twice the latest comes back.
-            let fits = |one: &&Deleted| {
-                one.id.to_lowercase().starts_with(&lower)
-                    || one.name.to_lowercase() == lower
-                    || one.item.name() == *wanted
-            };
-            let Some(found) = deleted.iter().find(fits).filter(|_| !wanted.is_empty()) else {
-                let near = named::nearest(wanted, deleted.iter().flat_map(|one| [one.id.clone(), one.name.clone()]));
-                return Err(named::missing(format!("nothing in the trash is called {wanted:?}"), &near));
-            };
-            chosen.push(found);
+            let found = find(&deleted, wanted)?;
+            if !chosen.iter().any(|one| one.item.name() == found.item.name()) {
+                chosen.push(found);
+            }
         }
         let trash = context.trash()?;
         let mut shown = Vec::new();
@@ -69,6 +61,26 @@ impl Restore {
         context.out.json("sessions.restore", shown)?;
         Ok(Exit::Done)
     }
+}
+
+/// What a person named: its name in the trash, the only id that begins so, or the name of only one session. The latest, where
+/// one was deleted from its place more than once.
+fn find<'a>(deleted: &'a [Deleted], wanted: &str) -> Result<&'a Deleted> {
+    if let Some(found) = deleted.iter().find(|one| one.item.name() == wanted) {
+        return Ok(found);
+    }
+    let lower = wanted.to_lowercase();
+    let fits = |one: &&Deleted| one.id.to_lowercase().starts_with(&lower) || one.name.to_lowercase() == lower;
+    let fitting: Vec<&Deleted> = deleted.iter().filter(fits).filter(|_| !wanted.is_empty()).collect();
+    let Some(latest) = fitting.first() else {
+        let near = named::nearest(wanted, deleted.iter().flat_map(|one| [one.id.clone(), one.name.clone()]));
+        return Err(named::missing(format!("nothing in the trash is called {wanted:?}"), &near));
+    };
+    if fitting.iter().all(|one| one.item.origin() == latest.item.origin()) {
+        return Ok(latest);
+    }
+    let which: Vec<String> = fitting.iter().map(|one| format!("\n  {}", one.item.name())).collect();
+    Err(named::missing(format!("{} deleted sessions fit {wanted:?}; say which:{}", which.len(), which.concat()), &[]))
 }
 
 impl Deleted {
