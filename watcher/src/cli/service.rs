@@ -109,8 +109,15 @@ impl Service {
 
 fn unit(context: &Context) -> Result<Unit> {
     let agents = followed(context)?;
-    let program = std::env::current_exe()?;
-    Ok(Unit { program, agents: agents.iter().map(|agent| agent.root().to_owned()).collect() })
+    let unit = Unit {
+        program: std::env::current_exe()?,
+        agents: agents.iter().map(|agent| agent.root().to_owned()).collect(),
+    };
+    if let Some(path) = unit.agents.iter().chain([&unit.program]).find(|path| path.to_str().is_none()) {
+        let message = format!("{}: the path is no UTF-8, and a service file holds nothing else", path.display());
+        return Err(Refusal::new(Exit::Failed, message).into());
+    }
+    Ok(unit)
 }
 
 fn read(file: &Path) -> Result<Option<String>> {

@@ -272,6 +272,11 @@ fn the_service_file_is_written_judged_and_removed() {
     fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
     assert_eq!(world.output(&["service", "install"]).status.code(), Some(1), "somebody else's file stays");
     assert_eq!(world.output(&["service", "uninstall"]).status.code(), Some(1));
+
+    let odd: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(b"agent-\xff".to_vec());
+    let mut command = world.command(&["service", "install", "--print", "--agent-dir"]);
+    let refused = command.arg(world.home().join(odd)).output().unwrap();
+    assert!(!refused.status.success() && String::from_utf8_lossy(&refused.stderr).contains("is no UTF-8"));
 }
 
 /// systemd's own judgement, where systemd is.
