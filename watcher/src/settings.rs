@@ -117,8 +117,9 @@ impl Sources {
     pub(crate) fn read(&self) -> Result<Settings> {
         let file = match &self.file {
             Some(path) => parse(path, &read(path)?)?,
+            // One that is there and can't be read says what must not be recorded, maybe.
             None => match user_file(&self.environment) {
-                Some(path) if path.exists() => parse(&path, &read(&path)?)?,
+                Some(path) if !is_missing(&path) => parse(&path, &read(&path)?)?,
                 _ => File::default(),
             },
         };
@@ -221,6 +222,11 @@ pub(crate) fn user_file(environment: &Environment) -> Option<PathBuf> {
     Some(base.or_else(|| Some(environment.home()?.join(".config")))?.join("watcher.toml"))
 }
 
+fn is_missing(path: &Path) -> bool {
+    use std::io::ErrorKind::{NotADirectory, NotFound};
+    std::fs::metadata(path).is_err_and(|error| matches!(error.kind(), NotFound | NotADirectory))
+}
+
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path)
         .map_err(|error| Refusal::new(Exit::Usage, format!("{}: {error}", path.display())).into())
@@ -284,6 +290,19 @@ mod tests {
             assert!(error.to_string().contains(said), "{error}");
             assert_eq!(error.downcast_ref::<Refusal>().unwrap().exit, Exit::Usage);
         }
+    }
+
+    #[test]
+    fn a_settings_file_that_can_t_be_read_is_not_as_if_there_were_none() {
+        let dir = tempfile::tempdir().unwrap();
+        let environment = Environment::new("/w").with_variable("XDG_CONFIG_HOME", dir.path());
+        let sources = Sources { file: None, flags: Keys::default(), level: None, default: Level::Info, environment };
+        assert!(sources.read().is_ok(), "there is none");
+        let file = dir.path().join("watcher.toml");
+        std::os::unix::fs::symlink(&file, &file).unwrap();
+        let error = sources.read().unwrap_err();
+        assert!(error.to_string().starts_with(file.to_str().unwrap()), "{error}");
+        assert_eq!(error.downcast_ref::<Refusal>().unwrap().exit, Exit::Usage);
     }
 
     #[test]
