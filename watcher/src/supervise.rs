@@ -21,7 +21,7 @@ use crate::settings::{AgentSettings, Polling, Sources};
 use crate::source::notify::NotifySource;
 use crate::source::poll::PollSource;
 use crate::source::{Hint, NoSource, Source};
-use crate::state::Board;
+use crate::state::{self, Board};
 use crate::terminals::Processes;
 
 /// Whoever was told to go has this long to finish a transaction.
@@ -290,6 +290,7 @@ fn follow(
                 match prepare(agent.clone(), settings.clone()) {
                     Ok(anew) => {
                         (store, running) = (anew.store, anew.running);
+                        board.change(|state| state.started = state::now());
                         board.problem("the history was deleted or another took its place; it was opened anew");
                     }
                     Err(error) => break Err(error),

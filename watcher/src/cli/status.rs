@@ -3,6 +3,7 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
+use session_core::Timestamp;
 
 use super::Context;
 use super::times::{ago, iso_millis};
@@ -40,7 +41,7 @@ impl Status {
         for agent in agents::resolve(&context.common.selection(), &context.environment)? {
             let place = Place::of(&agent);
             let holder = place.holder()?;
-            let told = state::read(&place);
+            let told = state::read(&place).filter(|state| holder.as_ref().is_none_or(|holder| is_of(state, holder)));
             let now = state::now();
             let condition = match &told {
                 Some(state) => Condition::of(state, holder.is_some(), now),
@@ -72,6 +73,15 @@ impl Status {
         context.out.json("status", all)?;
         Ok(exit)
     }
+}
+
+/// Whether a state was told by whoever holds the lock: after a watcher that ended, a sync holds it and tells nothing.
+fn is_of(state: &State, holder: &str) -> bool {
+    let holder = holder.strip_prefix("process ").and_then(|holder| holder.split_once(" since "));
+    holder.is_none_or(|(pid, since)| {
+        let is_later = Timestamp::parse(since).is_none_or(|since| state.started >= since.millis());
+        pid == state.pid.to_string() && is_later
+    })
 }
 
 fn show(context: &mut Context, state: &State, condition: Condition, now: i64) -> Result<()> {

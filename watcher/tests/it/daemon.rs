@@ -155,6 +155,22 @@ fn settings_are_read_again_at_sighup_and_bad_ones_change_nothing() {
 }
 
 #[test]
+fn the_state_that_an_earlier_watcher_left_is_not_taken_for_that_of_a_sync() {
+    let world = World::new();
+    let watcher = world.run(&[]);
+    watcher.signal("TERM");
+    watcher.end();
+    // Whatever else holds the lock now, and tells nothing.
+    let lock = world.agent().join(".watcher/lock");
+    let held = fs::File::options().write(true).open(&lock).unwrap();
+    held.lock().unwrap();
+    fs::write(&lock, "process 1 since 2026-01-05T09:30:00.000Z\n").unwrap();
+    let status = world.json(&["status"]);
+    assert_eq!((&status[0]["condition"], &status[0]["state"]), (&"syncing".into(), &Value::Null));
+    assert_eq!(status[0]["holder"], "process 1 since 2026-01-05T09:30:00.000Z");
+}
+
+#[test]
 fn polling_finds_what_events_would() {
     let world = World::new();
     let mut session = Session::begin(&world, "--w--", "0000000000000e01", "/w");
