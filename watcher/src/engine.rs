@@ -55,6 +55,11 @@ impl Plan {
         self.roots.iter().find_map(|root| path.strip_prefix(root).ok())
     }
 
+    /// Whether a file is followed: what is known of one may be from other settings.
+    fn follows(&self, path: &Path) -> bool {
+        self.relative(path).is_some_and(|relative| self.filter.admits(relative))
+    }
+
     /// The session files and the directories that may have some.
     fn sift(&self, items: &[DirItem]) -> Listing {
         let mut listing = Listing::default();
@@ -190,7 +195,8 @@ impl Engine {
         for root in self.plan.roots.clone() {
             self.scan_root(&root, now, &mut found, &mut report);
         }
-        found.files.extend(self.tails.paths().cloned());
+        found.files.extend(self.known());
+        found.files.extend(self.unread.iter().map(|path| path.as_path().into()));
         found.files.append(&mut self.retry);
         self.read(found.files, now, &mut report);
         let is_full = !found.is_partial && self.unread.is_empty() && self.retry.is_empty();
@@ -216,8 +222,15 @@ impl Engine {
         let mut changed = BTreeSet::new();
         for hint in hints {
             match hint {
-                Hint::Everything => return self.reconcile(now),
-                Hint::Changed(path) => drop(changed.insert(path)),
+                Hint::Everything => {
+                    self.watches.forget_all();
+                    return self.reconcile(now);
+                }
+                Hint::Changed(path) => {
+                    // A directory of that name may have been deleted and made again with the same number: its watch went.
+                    self.watches.forget(&path);
+                    changed.insert(path);
+                }
             }
         }
         let mut report = Report::default();
@@ -232,7 +245,7 @@ impl Engine {
             } else if self.plan.filter.enters(relative) {
                 self.scan(&path, now, &mut found, &mut report);
                 // What was in it has gone with it, or moved.
-                found.files.extend(self.tails.paths().filter(|file| file.starts_with(&path)).cloned());
+                found.files.extend(self.known().filter(|file| file.starts_with(&path)));
             }
         }
         self.step(found.files, now, &mut report);
@@ -270,6 +283,12 @@ impl Engine {
         let mut report = Report::default();
         self.save_positions(&mut report);
         self.tell(&report);
+    }
+
+    /// Files that are known and may have news, or be gone. Those that are not to be followed any more are not read on.
+    fn known(&self) -> impl Iterator<Item = Arc<Path>> {
+        let is_there = |path: &Path| self.storage.exists(path).unwrap_or(true);
+        self.tails.paths().filter(move |path| self.plan.follows(path) || !is_there(path)).cloned()
     }
 
     fn needs_polling(&self) -> bool {

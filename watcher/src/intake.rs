@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use session_core::follow::{Buffer, Follower, Position, Slice, Sought, Transition};
-use session_core::storage::{FileIdentity, SessionStorage, Stat};
+use session_core::storage::{FileIdentity, FileKind, SessionStorage, Stat};
 use session_core::{EntryKind, ErrorKind, Result};
 
 use crate::prompt::Prompt;
@@ -91,7 +91,8 @@ impl Tail {
         attention: Attention,
         buffer: &mut Buffer,
     ) -> Result<Option<Look>> {
-        let Some(stat) = storage.stat(path)? else {
+        // A directory or a pipe in its place is no session.
+        let Some(stat) = storage.stat(path)?.filter(|stat| stat.kind == FileKind::File) else {
             return Ok(self.identity().map(|_| Look { transition: Some(Transition::Deleted), ..self.empty() }));
         };
         let is_settled = is_settled(&stat, now, attention);

@@ -138,6 +138,14 @@ impl Watches {
         }
     }
 
+    /// Forgets all directories: what follows them again asks for events anew.
+    pub(crate) fn forget_all(&mut self) {
+        self.paths.clear();
+        for dir in std::mem::take(&mut self.dirs).into_keys() {
+            self.source.forget(&dir);
+        }
+    }
+
     /// Forgets the directories below `root` that are not among `present`.
     pub(crate) fn retain(&mut self, root: &Path, present: &BTreeSet<Arc<Path>>) {
         let is_gone = |dir: &&Arc<Path>| dir.starts_with(root) && !present.contains(*dir);

@@ -5,7 +5,7 @@ use std::io::Write;
 use std::sync::Mutex;
 use std::sync::mpsc::{self, Receiver};
 
-use ::tests::recording::{Call, CallKind, Record, RecordingStorage};
+use ::tests::recording::{Call, CallKind, Failure, Record, RecordingStorage, Target, Times};
 use session_core::storage::FileSessionStorage;
 use session_core::{Pointers, TerminalId};
 
@@ -728,4 +728,87 @@ fn the_system_s_events_name_the_file_that_was_written() {
     let path = dir.path().join("x.jsonl");
     fs::write(&path, "x").unwrap();
     assert_eq!(told.recv_timeout(Duration::from_secs(30)).unwrap(), Hint::Changed(path));
+}
+
+#[test]
+fn what_takes_the_place_of_a_session_and_is_no_file_leaves_no_doubt() {
+    // K55
+    let mut world = World::new();
+    let (first, second) = (world.begin("--w--/a.jsonl", "a"), world.begin("--w--/b.jsonl", "b"));
+    let deleted = world.begin("--w--/c.jsonl", "c");
+    append(&first, message(1, "one"));
+    world.reconcile();
+    for (terminal, path) in [("pts-1", &first), ("pts-2", &second), ("pts-3", &deleted)] {
+        world.point(terminal, path);
+        fs::remove_file(path).unwrap();
+    }
+    fs::create_dir(&first).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &second, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    // What nobody can look at is nobody's session either.
+    world.point("odd", Path::new(&format!("/{}", "x".repeat(5000))));
+    let hinted = world.hint(&[&first, &second, &deleted]);
+    assert_eq!(hinted.problems.len(), 0);
+    assert_eq!(world.pass(Duration::from_secs(60)).problems.len(), 0);
+    for terminal in ["pts-1", "pts-2", "pts-3"] {
+        assert_eq!(world.target(terminal), None, "{terminal}");
+    }
+    assert!(world.target("odd").is_some());
+}
+
+#[test]
+fn a_file_that_could_not_be_read_and_went_unnoticed_is_no_doubt_for_ever() {
+    // K55
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    let unreadable = world.begin("--v--/y.jsonl", "t");
+    world.storage.fail(
+        Target::Kind(CallKind::OpenReader),
+        Failure::Error(std::io::ErrorKind::PermissionDenied),
+        Times::Next(1),
+    );
+    assert_eq!(world.reconcile().problems.len(), 1);
+    fs::remove_file(&unreadable).unwrap();
+    world.point("pts-3", &path);
+    fs::remove_file(&path).unwrap();
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.target("pts-3"), None);
+}
+
+#[test]
+fn what_is_excluded_later_is_not_read_on() {
+    let mut world = World::new();
+    let (secret, plain) = (world.begin("--secret--/x.jsonl", "s"), world.begin("--w--/x.jsonl", "t"));
+    append(&secret, message(1, "before"));
+    world.reconcile();
+    world.restart();
+    world.engine().plan.filter = Filter::new(&[], &["*secret*/**".to_owned()]).unwrap();
+    append(&secret, message(2, "a secret"));
+    append(&plain, message(3, "plain"));
+    world.reconcile();
+    world.hint(&[&secret, secret.parent().unwrap()]);
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.prompts(), ["before", "plain"]);
+    // What becomes of it is seen all the same.
+    world.point("pts-3", &secret);
+    fs::remove_file(&secret).unwrap();
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.target("pts-3"), None);
+    assert_eq!(world.engine().tails.len(), 1);
+}
+
+#[test]
+fn a_directory_that_is_named_or_whose_events_were_lost_is_watched_anew() {
+    // The kernel takes a watch away with its directory; one that is made again may get the same number.
+    let mut world = World::new();
+    let dirs = [world.path("--w--"), world.path("").components().collect()];
+    world.reconcile();
+    for dir in &dirs {
+        world.watched.lock().unwrap().remove(dir);
+        world.hint(&[dir]);
+        assert!(world.watched.lock().unwrap().contains(dir), "{}", dir.display());
+    }
+    world.watched.lock().unwrap().clear();
+    let now = world.now;
+    world.engine().handle([Hint::Everything], now);
+    assert_eq!(world.watched.lock().unwrap().len(), 2);
 }

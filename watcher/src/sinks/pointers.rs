@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use session_core::storage::SessionStorage;
-use session_core::{ErrorKind, Pointer, PointerChange, Pointers, Result, StoredPointer, TerminalId, same_path};
+use session_core::storage::{FileKind, SessionStorage};
+use session_core::{Pointer, PointerChange, Pointers, Result, StoredPointer, TerminalId, same_path};
 
 use crate::intake::Tail;
 use crate::ledger::{Change, Ours};
@@ -69,7 +69,11 @@ impl PointerSink {
     ) -> Result<()> {
         let Some(pointer) = stored.pointer() else { return Ok(()) };
         let target = pointer.session_file();
-        if pointer.is_fresh() || self.storage.exists(target)? {
+        let is_there = self.is_file(target).unwrap_or_else(|error| {
+            tracing::debug!(%error, "a pointer is left alone");
+            true
+        });
+        if pointer.is_fresh() || is_there {
             return Ok(());
         }
         let Some(gone) = self.gone(target, tails) else {
@@ -136,10 +140,11 @@ impl PointerSink {
         if pointer.is_fresh() {
             return Ok(true);
         }
-        match self.storage.exists(pointer.session_file()) {
-            Err(error) if error.kind() == ErrorKind::NotAFile => Ok(false),
-            exists => exists,
-        }
+        self.is_file(pointer.session_file())
+    }
+
+    fn is_file(&self, path: &Path) -> Result<bool> {
+        Ok(self.storage.stat(path)?.is_some_and(|stat| stat.kind == FileKind::File))
     }
 }
 
