@@ -12,12 +12,9 @@ use plugin_sdk::{Attribution, Content, Extension, Numbers, Record, Saved, State,
 use serde::Serialize;
 use serde_json::value::RawValue;
 use session_core::storage::{FileSessionStorage, SessionStorage};
-use session_core::{
-    Catalog, ErrorKind, Host, JsonText, ListDepth, Session, SessionManager, TerminalId, stdin_terminal,
-};
+use session_core::{ErrorKind, Host, JsonText, Session, SessionManager};
 
-use super::Context;
-use crate::agents;
+use super::{Context, completions, named};
 use crate::exit::{Exit, Refusal};
 use crate::place::Place;
 use crate::plugin::digest;
@@ -48,8 +45,8 @@ struct Which {
     /// The extension's name, or NAME/STATE for one of several states
     #[arg(long = "type", value_name = "NAME")]
     custom_type: String,
-    /// A session: its file, its id, the beginning of its id
-    #[arg(long, value_name = "SESSION")]
+    /// A session: its id or the beginning of one, its file, or its name
+    #[arg(long, value_name = "SESSION", add = completions::sessions())]
     session: Option<String>,
 }
 
@@ -167,9 +164,9 @@ impl Ext {
     pub(crate) fn run(self, context: &mut Context) -> Result<Exit> {
         match self {
             Self::Get(get) => get.run(context),
-            Self::Save(save) => save.run(context),
+            Self::Save(save) => save.run(context).map_err(held),
             Self::List(list) => list.run(context),
-            Self::Message(message) => message.run(context),
+            Self::Message(message) => message.run(context).map_err(held),
         }
     }
 }
@@ -240,7 +237,7 @@ impl List {
             });
         }
         for shown in &all {
-            context.out.line(&serde_json::to_string(shown)?)?;
+            context.out.json_line(&serde_json::to_string(shown)?)?;
         }
         context.out.json("ext.list", all)?;
         Ok(Exit::Done)
@@ -292,36 +289,23 @@ impl Which {
         })
     }
 
-    /// The session that is meant: a file, a name `[R4]`, or the likely one `[R5]`.
+    /// The session that is meant: any file, one that is named `[R4]`, or the likely one `[R5]`.
     fn find(&self, context: &Context) -> Result<PathBuf> {
         let cwd = context.environment.cwd()?;
-        if let Some(path) = self.session.as_ref().map(|session| cwd.join(session)).filter(|path| path.is_file()) {
-            return Ok(path);
-        }
-        let agent = agents::resolve_one(&context.common.selection(), &context.environment)?;
-        let catalog = Catalog::new(agent, context.environment.clone()).with_depth(ListDepth::Header);
         let Some(wanted) = &self.session else {
-            let terminal = TerminalId::detect(stdin_terminal().as_deref(), &context.environment);
-            let likely = catalog.most_likely(cwd, None, terminal.as_ref())?;
+            let likely = context.catalog()?.most_likely(cwd, None, context.terminal().as_ref())?;
             let message = "this directory has no session; name one with --session";
             return Ok(likely.session().ok_or_else(|| Refusal::new(Exit::NotFound, message))?.to_owned());
         };
-        match catalog.resolve(wanted, cwd, None) {
-            Ok(Some(found)) if cwd.join(found.path()).is_file() => Ok(cwd.join(found.path())),
-            Ok(_) => Err(Refusal::new(Exit::NotFound, format!("no session is called {wanted}")).into()),
-            Err(error) if error.kind() == ErrorKind::Ambiguous => {
-                Err(Refusal::new(Exit::NotFound, error.to_string()).into())
-            }
-            Err(error) => Err(error.into()),
-        }
+        let path = cwd.join(wanted);
+        if path.is_file() { Ok(path) } else { named::find(context, wanted) }
     }
 
     /// The session for writing, unless somebody else has it.
     fn open(&self, context: &Context, writing: &Writing) -> Result<SessionManager> {
         let path = self.find(context)?;
-        let agent = agents::resolve_one(&context.common.selection(), &context.environment)?;
         // No terminal becomes this session's: the script only passes by [P3].
-        let host = Host::new(agent, context.environment.clone()).with_terminal(None);
+        let host = context.host()?;
         if !writing.force {
             refuse_if_held(&host, &path)?;
         }
@@ -359,6 +343,18 @@ fn refuse_if_held(host: &Host, path: &Path) -> Result<()> {
         return Err(Refusal::new(Exit::Held, message).into());
     }
     Ok(())
+}
+
+/// Of a session that somebody took between our look at it and our work, what a look would have said.
+fn held(error: anyhow::Error) -> anyhow::Error {
+    let by_session = error.downcast_ref::<session_core::Error>();
+    let by_sdk = || error.downcast_ref::<plugin_sdk::Error>().and_then(plugin_sdk::Error::session);
+    match by_session.or_else(by_sdk).map(session_core::Error::kind) {
+        Some(ErrorKind::Busy | ErrorKind::HeldElsewhere | ErrorKind::Locked) => {
+            Refusal::new(Exit::Held, error.to_string()).into()
+        }
+        _ => error,
+    }
 }
 
 /// What we remember of a session that a script wrote last: while its file is still that, nobody else wrote meanwhile.
@@ -413,7 +409,7 @@ fn json_input() -> Result<Box<RawValue>> {
 }
 
 fn print(context: &mut Context, kind: &str, json: &str) -> Result<Exit> {
-    context.out.line(json)?;
+    context.out.json_line(json)?;
     context.out.json(kind, RawValue::from_string(json.to_owned())?)?;
     Ok(Exit::Done)
 }

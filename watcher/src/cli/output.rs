@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "this is the place that prints")]
 
 use std::borrow::Cow;
+use std::fmt::Write as _;
 use std::io::{self, BufWriter, IsTerminal, Write};
 use std::process::Child;
 use std::sync::mpsc;
@@ -165,6 +166,15 @@ impl Output {
         Ok(())
     }
 
+    /// A line of JSON as the answer itself: what a terminal would obey is escaped, so the value stays what it is. Does nothing
+    /// when the envelope is wanted.
+    pub(crate) fn json_line(&mut self, json: &str) -> Result<()> {
+        if !self.is_json() {
+            writeln!(self.out, "{}", escaped(json))?;
+        }
+        Ok(())
+    }
+
     /// Bytes as they are: what another program is to read. Not cleaned, so never for a person.
     pub(crate) fn raw(&mut self, bytes: &[u8]) -> Result<()> {
         Ok(self.out.write_all(bytes)?)
@@ -210,7 +220,8 @@ impl Output {
 
 /// Data in its envelope, with a line end.
 pub(super) fn envelope(kind: &str, data: impl Serialize) -> Result<Vec<u8>> {
-    let mut bytes = serde_json::to_vec(&Envelope { schema: SCHEMA, kind, data })?;
+    let json = serde_json::to_string(&Envelope { schema: SCHEMA, kind, data })?;
+    let mut bytes = escaped(&json).into_owned().into_bytes();
     bytes.push(b'\n');
     Ok(bytes)
 }
@@ -269,19 +280,39 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 
 /// Text without anything that a terminal would obey: control characters, and marks that turn the direction of text.
 pub(crate) fn clean(text: &str) -> Cow<'_, str> {
-    let harmful = |c: char| {
-        c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
-    };
-    if text.contains(harmful) {
+    if text.contains(is_harmful) {
         let seen = |c: char| match c {
             '\t' | '\n' | '\r' => ' ',
-            c if harmful(c) => '\u{fffd}',
+            c if is_harmful(c) => '\u{fffd}',
             c => c,
         };
         Cow::Owned(text.chars().map(seen).collect())
     } else {
         Cow::Borrowed(text)
     }
+}
+
+fn is_harmful(c: char) -> bool {
+    c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// JSON in one line without anything that a terminal would obey: the same value in another spelling. Most of it can stand in
+/// texts only, where an escape means the same; tabs and line ends only between tokens.
+fn escaped(json: &str) -> Cow<'_, str> {
+    if !json.contains(is_harmful) {
+        return Cow::Borrowed(json);
+    }
+    let mut text = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        match c {
+            '\t' | '\n' | '\r' => text.push(' '),
+            c if is_harmful(c) => {
+                let _ = write!(text, "\\u{:04x}", u32::from(c));
+            }
+            c => text.push(c),
+        }
+    }
+    Cow::Owned(text)
 }
 
 fn paint(colors: bool, tone: Tone, text: &str) -> String {
@@ -303,6 +334,15 @@ mod tests {
     fn a_cause_is_told_once() {
         let error = anyhow::anyhow!("no room").context("/x: cannot write: no room").context("while saving");
         assert_eq!(told(&error), "while saving: /x: cannot write: no room");
+    }
+
+    #[test]
+    fn json_means_the_same_without_what_a_terminal_would_obey() {
+        let json = "{\t\"a\":\n\"\u{9b}31m é \u{202e}\u{7f}\\u0007\"}";
+        let text = escaped(json);
+        assert_eq!(text, r#"{ "a": "\u009b31m é \u202e\u007f\u0007"}"#);
+        let value = |json: &str| serde_json::from_str::<serde_json::Value>(json).unwrap();
+        assert_eq!(value(&text), value(json));
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::{Duration, SystemTime};
 
 use plugin_sdk::{Extension, Version};
 use serde_json::{Value, json};
+use session_core::storage::{FileSessionStorage, SessionStorage};
 use session_core::{AgentDir, Environment, Host, SessionManager};
 
 use crate::support::{Session, World, user_line};
@@ -110,6 +111,56 @@ fn the_checks_of_the_sdk_hold() {
     assert!(exit == Some(1) && says.contains("is of version 2"), "{says}");
     assert_eq!(code(&["get", "--type", "todo", "--schema", "1"], "").0, Some(1));
     assert_eq!(world.ext_code(&world.home().join("none"), &save, "1").0, Some(3));
+}
+
+#[test]
+fn what_a_terminal_would_obey_is_escaped_and_the_state_stays_what_it_is() {
+    let world = World::new();
+    let file = world.resting_session();
+    let data = json!({"a": "\u{202e}x\u{9b}31m\u{7f}\u{fffd}"});
+    world.ext(&file, &["save", "--type", "odd"], &data.to_string());
+    let harmless = |text: &str| !text.contains(|c: char| c.is_control() && c != '\n' || c == '\u{202e}');
+    let state = world.ext(&file, &["get", "--type", "odd"], "");
+    assert!(parsed(&state) == data && harmless(&state), "{state:?}");
+    let all = world.ext(&file, &["list", "--type", "odd"], "");
+    assert!(parsed(&all)["data"] == data && harmless(&all), "{all:?}");
+    let enveloped = world.ext(&file, &["get", "--type", "odd", "--json"], "");
+    assert!(parsed(&enveloped)["data"] == data && harmless(&enveloped), "{enveloped:?}");
+}
+
+#[test]
+fn a_session_is_named_as_everywhere_else() {
+    let world = World::new();
+    let file = world.resting_session();
+    world.ext(&file, &["save", "--type", "todo"], "1");
+    for name in ["0000000000000e01", "00000000000", "hi", file.file_stem().unwrap().to_str().unwrap()] {
+        let output = world.output(&["ext", "get", "--type", "todo", "--session", name]);
+        assert_eq!(output.stdout, b"1\n", "{name}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let output = world.output(&["ext", "get", "--type", "todo", "--session", "0000000000000e02"]);
+    assert_eq!(output.status.code(), Some(3));
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(said.contains("did you mean \"0000000000000e01\""), "{said}");
+    let mut asked = world.command(&["--", "watcher", "ext", "get", "--type", "todo", "--session", "0000"]);
+    let proposed = asked.env("COMPLETE", "bash").output().unwrap().stdout;
+    assert!(String::from_utf8(proposed).unwrap().contains("0000000000000e01"));
+}
+
+#[test]
+fn a_session_that_somebody_takes_meanwhile_is_refused_with_the_same_code() {
+    // [W6]
+    let world = World::new();
+    let file = world.resting_session();
+    let lock = world.host().agent().session_lock(&"0000000000000e01".into());
+    let storage = FileSessionStorage::new();
+    storage.ensure_dir(lock.parent().unwrap()).unwrap();
+    let held = storage.lock(&lock, "process 4711 (another)", Duration::ZERO).unwrap();
+    for words in [&["save", "--type", "todo"][..], &["message", "--type", "ci"]] {
+        let (exit, says) = world.ext_code(&file, words, "1");
+        assert!(exit == Some(6) && says.contains("process 4711 (another)"), "{exit:?}: {says}");
+    }
+    drop(held);
+    world.ext(&file, &["save", "--type", "todo"], "1");
 }
 
 #[test]

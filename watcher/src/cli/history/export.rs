@@ -54,7 +54,7 @@ impl Export {
                     serde_json::Deserializer::from_slice(&bytes).into_iter().collect::<Result<_, _>>()?;
                 context.out.json("history.export", lines)?;
             }
-            None => context.out.raw(&bytes)?,
+            None => String::from_utf8_lossy(&bytes).lines().try_for_each(|line| context.out.json_line(line))?,
         }
         Ok(Exit::Done)
     }
