@@ -34,10 +34,12 @@ Examples:
 
 A file that is not ours stays.")]
     Uninstall,
-    /// Say whether it is installed and up to date
+    /// Say whether it is installed, and how to ask whether it runs
     #[command(after_help = "\
 Examples:
-  watcher service status --json")]
+  watcher service status --json
+
+Leaves with code 3 when nothing of ours is installed. `watcher status` tells how a running watcher is.")]
     Status,
 }
 
@@ -58,6 +60,9 @@ struct Shown {
     file: String,
     state: &'static str,
     next: Vec<String>,
+    /// What `--print` prints.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<String>,
 }
 
 impl Service {
@@ -71,7 +76,10 @@ impl Service {
                 if *print {
                     remark(&format!("what {} would hold:", file.display()));
                     context.out.text(&text)?;
-                    return show(context, "service.install", &file, "printed", Vec::new());
+                    let file = file.display().to_string();
+                    let shown = Shown { file, state: "printed", next: Vec::new(), text: Some(text) };
+                    context.out.json("service.install", shown)?;
+                    return Ok(Exit::Done);
                 }
                 if let Some(old) = read(&file)?.filter(|old| !old.contains(MARK)) {
                     let message = format!("{}: somebody else's file of {} bytes is here", file.display(), old.len());
@@ -100,7 +108,9 @@ impl Service {
             }
             Self::Status => match read(&file)? {
                 None => show(context, "service.status", &file, "absent", Vec::new()).map(|_| Exit::NotFound),
-                Some(old) if !old.contains(MARK) => show(context, "service.status", &file, "foreign", Vec::new()),
+                Some(old) if !old.contains(MARK) => {
+                    show(context, "service.status", &file, "foreign", Vec::new()).map(|_| Exit::NotFound)
+                }
                 Some(_) => show(context, "service.status", &file, "installed", manager.state_commands()),
             },
         }
@@ -129,17 +139,16 @@ fn read(file: &Path) -> Result<Option<String>> {
 }
 
 fn show(context: &mut Context, kind: &str, file: &Path, state: &'static str, next: Vec<String>) -> Result<Exit> {
-    let shown = Shown { file: file.display().to_string(), state, next };
-    if state != "printed" {
-        context.out.line(&format!("{}: {state}", shown.file))?;
-        match shown.state {
-            "installed" if kind == "service.install" => context.out.line("now start it:")?,
-            "removed" => context.out.line("if it is running, end it:")?,
-            _ => {}
-        }
-        for command in &shown.next {
-            context.out.line(&format!("  {command}"))?;
-        }
+    let shown = Shown { file: file.display().to_string(), state, next, text: None };
+    context.out.line(&format!("{}: {state}", shown.file))?;
+    match shown.state {
+        "installed" if kind == "service.install" => context.out.line("now start it:")?,
+        "removed" => context.out.line("if it is running, end it:")?,
+        "foreign" => context.out.line("  somebody else wrote this; `watcher service` leaves it alone")?,
+        _ => {}
+    }
+    for command in &shown.next {
+        context.out.line(&format!("  {command}"))?;
     }
     context.out.json(kind, shown)?;
     Ok(Exit::Done)

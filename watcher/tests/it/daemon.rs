@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -77,7 +78,8 @@ fn an_agent_directory_that_is_made_anew_under_a_watcher_is_its_own_again() {
     let world = World::new();
     Session::begin(&world, "--w--", "0000000000000c04", "/w").user("gone with it");
     let watcher = world.run(&["--reconcile-interval", "1"]);
-    fs::remove_dir_all(world.agent()).unwrap();
+    // The watcher may put its state there while it is taken away.
+    until("it is gone", || fs::remove_dir_all(world.agent()).is_ok());
     Session::begin(&world, "--w--", "0000000000000c05", "/w").user("new");
     until("it follows the new one", || world.history().exists() && world.finds("new"));
     assert_eq!(world.prompts(), ["new"]);
@@ -271,23 +273,29 @@ fn detaching_leaves_what_is_the_harness_s() {
 fn the_service_file_is_written_judged_and_removed() {
     let world = World::new();
     assert_eq!(world.output(&["service", "status"]).status.code(), Some(3));
+    let printed = world.json(&["service", "install", "--print"]);
+    assert!(!Path::new(printed["file"].as_str().unwrap()).exists(), "it was only to be printed");
     let installed = world.json(&["service", "install"]);
     let file = installed["file"].as_str().unwrap().to_owned();
     assert!(file.ends_with(".config/systemd/user/watcher.service") || cfg!(target_os = "macos"));
+    assert_eq!(fs::read_to_string(&file).unwrap(), printed["text"].as_str().unwrap());
     assert_eq!(world.json(&["service", "status"])["state"], "installed");
     if cfg!(target_os = "linux") {
         verify(&file);
     }
-    let wants = std::path::Path::new(&file).with_file_name("default.target.wants");
+    let wants = Path::new(&file).with_file_name("default.target.wants");
     fs::create_dir(&wants).unwrap();
     // What enabling it leaves.
     std::os::unix::fs::symlink(&file, wants.join("watcher.service")).unwrap();
     world.json(&["service", "uninstall"]);
-    assert!(!std::path::Path::new(&file).exists());
+    assert!(!Path::new(&file).exists());
     assert_eq!(fs::read_dir(&wants).unwrap().count(), usize::from(cfg!(target_os = "macos")));
     fs::write(&file, "[Service]\nExecStart=/bin/true\n").unwrap();
     assert_eq!(world.output(&["service", "install"]).status.code(), Some(1), "somebody else's file stays");
     assert_eq!(world.output(&["service", "uninstall"]).status.code(), Some(1));
+    let foreign = world.output(&["service", "status"]);
+    assert_eq!(foreign.status.code(), Some(3));
+    assert!(String::from_utf8(foreign.stdout).unwrap().contains("somebody else wrote this"));
 
     let odd: std::ffi::OsString = std::os::unix::ffi::OsStringExt::from_vec(b"agent-\xff".to_vec());
     let mut command = world.command(&["service", "install", "--print", "--agent-dir"]);
