@@ -101,6 +101,7 @@ fn forks_and_copies_leave_the_old_session_as_it_was() {
     assert_eq!(fs::read_to_string(fork.with_extension("").join("0.bash.log")).unwrap(), "log");
 
     let branch = made(&["sessions", "fork", "15c0", "--at", "00000005"]);
+    assert_eq!(fs::read_to_string(branch.with_extension("").join("0.bash.log")).unwrap(), "log");
     let ids: Vec<Value> = lines(&branch)[1..].iter().map(|line| line["id"].clone()).collect();
     assert_eq!(ids[..5], ["00000001", "00000002", "00000003", "00000004", "00000005"]);
     assert_eq!(lines(&branch)[6]["label"], "before keeping");

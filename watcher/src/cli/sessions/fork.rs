@@ -48,6 +48,7 @@ impl Fork {
             let entry = named::entry(&read, at)?;
             let mut session = SessionManager::open(&host, &path, None)?;
             session.create_branched_session(entry.as_str())?;
+            copy_artifacts(&host, &path, &session)?;
             session
         } else {
             let cwd = read.header().and_then(session_core::Header::cwd).unwrap_or_default();
@@ -61,10 +62,16 @@ impl Fork {
 /// A session with all entries of another, and copies of its artifacts. The source is only read.
 pub(super) fn fork_whole(host: &Host, source: &Path, cwd: &Path, dir: Option<&Path>) -> Result<SessionManager> {
     let new = SessionManager::fork_from(host, source, cwd, dir)?;
+    copy_artifacts(host, source, &new)?;
+    Ok(new)
+}
+
+/// What is said in a session may point to its artifacts `[D9]`. One whose file has another name than sessions have has none.
+fn copy_artifacts(host: &Host, source: &Path, new: &SessionManager) -> Result<()> {
     if let Ok(artifacts) = Artifacts::of_session(Arc::clone(host.storage()), source) {
         artifacts.copy_to(&new.artifacts()?)?;
     }
-    Ok(new)
+    Ok(())
 }
 
 /// Makes a new session durable and says where it is.
