@@ -7,6 +7,8 @@ use anyhow::{Context as _, Result, bail};
 use session_core::storage::{FileSessionStorage, SessionStorage};
 use session_core::{AgentDir, Environment, Harness};
 
+use crate::exit::{Exit, Refusal};
+
 /// What the command line or the settings file asks for; all lists empty means the default directory alone.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Selection {
@@ -62,7 +64,10 @@ pub(crate) fn resolve_one(selection: &Selection, environment: &Environment) -> R
     let mut agents = resolve(selection, environment)?;
     match agents.len() {
         1 => Ok(agents.remove(0)),
-        n => bail!("{n} agent directories are named; ask about one at a time"),
+        n => {
+            let message = format!("{n} agent directories are named; ask about one at a time");
+            Err(Refusal::new(Exit::Usage, message).into())
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use clap::Args;
 use serde::Serialize;
 use session_core::{Likely, LikelyReason, Session, TerminalId, Timestamp, time_ago};
 
-use super::output::{Tone, remark};
+use super::output::Tone;
 use super::surroundings::storage;
 use super::{Context, busy, completions, named};
 use crate::exit::{Exit, Refusal};
@@ -149,8 +149,7 @@ fn reason(likely: &Likely) -> (&'static str, &'static str) {
 /// Replaces this process. Returns only when that fails.
 fn become_command(command: &[OsString], session: Option<&Path>) -> Result<Exit> {
     let Some(path) = session else {
-        remark("there is no session to go on with");
-        return Ok(Exit::NotFound);
+        return Err(Refusal::new(Exit::NotFound, "there is no session to go on with").into());
     };
     let mut words = command.iter().map(|word| replaced(word, path));
     let program = words.next().unwrap_or_default();

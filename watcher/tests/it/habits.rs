@@ -46,6 +46,7 @@ fn a_terminal_gets_colours_unless_it_is_told_not_to() {
     };
     let colored = on_terminal("");
     assert!(colored.contains("\u{1b}[1mLogin page\u{1b}[0m"), "{colored}");
+    assert!(on_terminal("NO_COLOR=").contains('\u{1b}'), "an empty NO_COLOR says nothing");
     for plain in [on_terminal("NO_COLOR=1"), on_terminal("TERM=dumb")] {
         assert!(plain.contains("Login page") && !plain.contains('\u{1b}'), "{plain}");
     }
@@ -80,6 +81,7 @@ fn failures_are_said_once_on_standard_error_with_their_code() {
         (&["continue", "--cwd", "/home/u/none"], 3, ""),
         (&["history", "delete"], 2, "--matching"),
         (&["history", "import", "/no/such/file"], 1, "/no/such/file"),
+        (&["history", "recent", "--harness", "all"], 2, "one at a time"),
     ] {
         let output = fixture.output(words);
         let stderr = String::from_utf8(output.stderr).unwrap();
@@ -90,6 +92,13 @@ fn failures_are_said_once_on_standard_error_with_their_code() {
     assert_eq!(error["exit"], 3);
     let error = fixture.json("error", &["sessions", "lst"]);
     assert!(error["exit"] == 2 && error["message"].as_str().unwrap().contains("'list'"), "{error}");
+    // What there is nothing to say of is said in the envelope, too.
+    for kind in ["history.check", "history.stats"] {
+        let output = fixture.output(&[&kind.split('.').collect::<Vec<_>>()[..], &["--json"]].concat());
+        assert_eq!(output.status.code(), Some(3), "{kind}");
+        let said: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!((&said["kind"], &said["data"]), (&kind.into(), &serde_json::Value::Null));
+    }
     // Who named a place that is not there is told so, and not that nothing is in it.
     let nowhere = fixture.output(&["sessions", "list", "--agent-dir", "/nowhere"]);
     assert!(String::from_utf8(nowhere.stderr).unwrap().contains("there is no such agent directory"));
@@ -139,6 +148,8 @@ fn continuing_becomes_the_command_and_writes_nothing_before() {
     // Without a session the command is not begun.
     let none = fixture.output(&["continue", "--cwd", "/home/u/none", "--exec", "echo", "begun"]);
     assert_eq!((none.status.code(), none.stdout.as_slice()), (Some(3), &b""[..]));
+    let none = fixture.output(&["continue", "--json", "--cwd", "/home/u/none", "--exec", "echo", "begun"]);
+    assert!(String::from_utf8(none.stdout).unwrap().contains(r#""kind":"error""#));
     assert!(fixture.picture() == before, "continue wrote something");
 
     let writer = fs::OpenOptions::new().append(true).open(&path).unwrap();
@@ -227,6 +238,11 @@ fn prompts_are_added_imported_exported_and_deleted() {
     assert_eq!((&again["added"], &again["refused"]), (&0.into(), &1.into()), "{again}");
     fixture.prints(&["sync"]);
     assert!(fixture.json("history.search", &["history", "search", "release"]).as_array().unwrap().is_empty());
+
+    // What a terminal would obey comes out escaped, and comes back as it was.
+    fixture.prints(&["history", "add", "odd \u{9b}31m\u{202e} thing"]);
+    let exported = fixture.prints(&["history", "export", "--matching", "^odd"]);
+    assert!(exported.contains(r"odd \u009b31m\u202e thing") && exported.lines().count() == 1, "{exported:?}");
 
     fs::write(fixture.home().join("bad.jsonl"), "{\"prompt\":\"good\"}\n{\"no\":1}\n").unwrap();
     let (code, said) = fixture.fails(&["history", "import", "bad.jsonl"]);

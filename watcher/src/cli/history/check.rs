@@ -40,7 +40,10 @@ struct Shown {
 impl Check {
     pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
         let checked = match open::for_reading(context) {
-            Ok(None) => return Ok(Exit::NotFound),
+            Ok(None) => {
+                context.out.json("history.check", None::<Shown>)?;
+                return Ok(Exit::NotFound);
+            }
             Ok(Some(store)) => store.check().map_err(anyhow::Error::from),
             Err(error) => Err(error),
         };
