@@ -62,11 +62,12 @@ CREATE INDEX IF NOT EXISTS watcher_submission_at ON watcher_submission(at);
 CREATE INDEX IF NOT EXISTS watcher_submission_cwd ON watcher_submission(cwd, at) WHERE cwd IS NOT NULL;
 CREATE INDEX IF NOT EXISTS watcher_submission_session ON watcher_submission(session, at) WHERE session IS NOT NULL;
 CREATE INDEX IF NOT EXISTS watcher_submission_ours ON watcher_submission(prompt_hash, at) WHERE origin = 0;
+CREATE TABLE IF NOT EXISTS watcher_alias(key BLOB PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS watcher_import(first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 ";
 
 /// The names of the tables in that.
-const OWN_TABLES: [&str; 3] = ["watcher_meta", "watcher_submission", "watcher_import"];
+const OWN_TABLES: [&str; 4] = ["watcher_meta", "watcher_submission", "watcher_alias", "watcher_import"];
 
 /// What the `history` table looks like.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -78,7 +78,7 @@ impl Submission {
         self
     }
 
-    /// The key that it had when it was read before, if it was: then it is known, and has the new [key](Self::key) from now on.
+    /// The key that it had when it was read before, if it was: then it is known, from now on by its [key](Self::key) too.
     /// For entries whose file was rewritten with other ids.
     #[must_use]
     pub fn formerly(mut self, key: EntryKey) -> Self {

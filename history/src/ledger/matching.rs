@@ -15,16 +15,19 @@ impl Ledger<'_> {
             return Ok(Some(row));
         }
         let Some(formerly) = &submission.formerly else { return Ok(None) };
-        let Some((id, row)) = self.recorded_with(formerly)? else { return Ok(None) };
-        self.give_key(id, submission)?;
+        let Some((of, row)) = self.recorded_with(formerly)? else { return Ok(None) };
+        // Both stay: copies of the session have the one and the other.
+        self.give_alias(&of, key)?;
         Ok(Some(row))
     }
 
-    /// The record with this key, and its row.
-    fn recorded_with(&self, key: &EntryKey) -> rusqlite::Result<Option<(i64, i64)>> {
+    /// The record that has this key, or has it as another one: its own key, and its row.
+    fn recorded_with(&self, key: &EntryKey) -> rusqlite::Result<Option<(EntryKey, i64)>> {
+        let sql = "SELECT key, row FROM watcher_submission
+                   WHERE key = ifnull((SELECT record FROM watcher_alias WHERE key = ?1), ?1)";
         self.conn
-            .prepare_cached("SELECT id, row FROM watcher_submission WHERE key = ?")?
-            .query_row([key.as_bytes()], |found| Ok((found.get(0)?, found.get(1)?)))
+            .prepare_cached(sql)?
+            .query_row([key.as_bytes()], |found| Ok((EntryKey(found.get(0)?), found.get(1)?)))
             .optional()
     }
 

@@ -5,7 +5,7 @@ use rusqlite::{OptionalExtension as _, params};
 use super::{Found, Ledger, Origin, WINDOW, prompt_hash};
 use crate::{
     schema::Fts,
-    submission::{Recorded, Submission},
+    submission::{EntryKey, Recorded, Submission},
     value,
 };
 
@@ -227,6 +227,14 @@ impl Ledger<'_> {
                 .prepare_cached("INSERT INTO watcher_import(first, last) VALUES (?, ?)")?
                 .execute([first, last])?;
         }
+        Ok(())
+    }
+
+    /// The record with the key `of` is known by this key, too.
+    pub(super) fn give_alias(&self, of: &EntryKey, key: &EntryKey) -> rusqlite::Result<()> {
+        self.conn
+            .prepare_cached("INSERT OR REPLACE INTO watcher_alias(key, record) VALUES (?, ?)")?
+            .execute([key.as_bytes(), of.as_bytes()])?;
         Ok(())
     }
 

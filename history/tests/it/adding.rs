@@ -63,6 +63,12 @@ fn h2a_an_entry_with_a_new_key_is_the_submission_that_it_was() {
     let renamed = |prompt: &str, key: &str, old: &str| keyed(prompt, 1, key).formerly(EntryKey::new(old));
     assert_eq!(record(vec![renamed("a", "x", "1"), renamed("b", "y", "2")]), known);
     assert_eq!(record(vec![keyed("a", 1, "x"), keyed("b", 1, "y")]), known, "the new key is known, too");
+    // What lies between them in time keeps them from being folded.
+    assert_eq!(record(vec![keyed("a", 1, "1"), keyed("b", 1, "2")]), known, "a copy from before still has the old key");
+    assert_eq!(record(vec![renamed("a", "xx", "1"), renamed("b", "yy", "y")]), known, "renamed once more, from either");
+    for (a, b) in [("1", "2"), ("x", "y"), ("xx", "yy")] {
+        assert_eq!(record(vec![keyed("a", 1, a), keyed("b", 1, b)]), known);
+    }
     assert_eq!(record(vec![renamed("c", "z", "3")]), [Recorded::Inserted], "an old key that nothing had");
     assert_eq!(store.stats().unwrap().submissions, 3);
 }

@@ -283,7 +283,7 @@ fn h5a_first_contact_makes_a_copy_and_detach_takes_everything_away() {
 
 #[test]
 fn h5a_whichever_table_of_ours_another_process_has_just_taken_away_the_next_add_arrives() {
-    for table in ["watcher_meta", "watcher_submission", "watcher_import"] {
+    for table in ["watcher_meta", "watcher_submission", "watcher_alias", "watcher_import"] {
         let (_dir, path) = place();
         let owner = Owner::new(&path, PLAIN);
         let store = open(&path);

@@ -400,6 +400,16 @@ fn entries_that_a_migration_gave_ids_of_its_own_are_the_submissions_they_were() 
             let submissions: i64 =
                 conn.query_row("SELECT count(*) FROM watcher_submission", [], |row| row.get(0)).unwrap();
             assert_eq!(submissions, 5, "{then:?}, in place: {in_place}");
+
+            // A copy from before the migration, in a backup that is followed too.
+            let copy = world.path("--old--/x.jsonl");
+            fs::create_dir(copy.parent().unwrap()).unwrap();
+            fs::write(&copy, header("s").replace("\"version\":3,", "") + &texts.map(old).concat()).unwrap();
+            world.hint(&[copy.parent().unwrap()]);
+            assert_eq!(world.prompts(), more);
+            let submissions: i64 =
+                conn.query_row("SELECT count(*) FROM watcher_submission", [], |row| row.get(0)).unwrap();
+            assert_eq!(submissions, 5, "{then:?}, in place: {in_place}");
         }
     }
 }
