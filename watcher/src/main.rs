@@ -17,6 +17,7 @@ mod plugin;
 mod prompt;
 mod readiness;
 mod service;
+mod setting;
 mod settings;
 mod sinks;
 mod source;

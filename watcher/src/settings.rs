@@ -16,6 +16,7 @@ use session_core::{AgentDir, Environment};
 use crate::discover::Filter;
 use crate::engine::Plan;
 use crate::exit::{Exit, Refusal};
+use crate::setting::{DirectoryPattern, FilePattern, SettledPath};
 
 /// A file to begin with: all keys with their defaults.
 pub(crate) const EXAMPLE: &str = r#"
@@ -28,6 +29,7 @@ include = ["*/*.jsonl"]   # files below a root; "**/*.jsonl" takes the sessions 
 exclude = []              # patterns of the same kind
 roots = []                # more directories of session directories
 redact = false            # replace what looks like a secret before a prompt is recorded
+redaction_rules = []      # files with patterns of your own, `kind = pattern` a line; with one redact is true unless said
 never_record = []         # e.g. ["~/private"]: prompts typed there or below are not recorded; * and **/ are understood
 
 # [agent."~/.omp/agent"]  # any of these keys, for one agent directory
@@ -40,7 +42,7 @@ never_record = []         # e.g. ["~/private"]: prompts typed there or below are
 struct File {
     log_level: Option<Level>,
     default: Keys,
-    agent: BTreeMap<String, Keys>,
+    agent: BTreeMap<SettledPath, Keys>,
 }
 
 /// What can be set for an agent directory.
@@ -49,11 +51,12 @@ struct File {
 pub(crate) struct Keys {
     pub(crate) reconcile_interval: Option<std::num::NonZeroU32>,
     pub(crate) polling: Option<Polling>,
-    pub(crate) include: Option<Vec<String>>,
-    pub(crate) exclude: Option<Vec<String>>,
-    pub(crate) roots: Option<Vec<PathBuf>>,
+    pub(crate) include: Option<Vec<FilePattern>>,
+    pub(crate) exclude: Option<Vec<FilePattern>>,
+    pub(crate) roots: Option<Vec<SettledPath>>,
     pub(crate) redact: Option<bool>,
-    pub(crate) never_record: Option<Vec<String>>,
+    pub(crate) redaction_rules: Option<Vec<SettledPath>>,
+    pub(crate) never_record: Option<Vec<DirectoryPattern>>,
 }
 
 /// When directories are polled.
@@ -106,6 +109,7 @@ pub(crate) struct AgentSettings {
     pub(crate) plan: Plan,
     pub(crate) polling: Polling,
     redact: bool,
+    redaction_rules: Vec<PathBuf>,
     never_record: Vec<String>,
 }
 
@@ -136,11 +140,11 @@ impl Settings {
     /// What is in force for an agent directory: flags before its section before the defaults.
     ///
     /// # Errors
-    /// [`Exit::Usage`] for a pattern that is none, or a root that is relative.
+    /// [`Exit::Usage`] for a file of redaction rules that can't be read or has a line that is no rule.
     pub(crate) fn of(&self, agent: &AgentDir) -> Result<AgentSettings> {
         let storage = FileSessionStorage::new();
         let root = storage.resolve(agent.root());
-        let own = self.file.agent.iter().find(|(dir, _)| storage.resolve(&self.expand(Path::new(dir))) == root);
+        let own = self.file.agent.iter().find(|(dir, _)| storage.resolve(&dir.expanded(&self.environment)) == root);
         let layers = [Some(&self.flags), own.map(|(_, keys)| keys), Some(&self.file.default)];
         let layers = || layers.into_iter().flatten();
         macro_rules! first {
@@ -148,40 +152,32 @@ impl Settings {
                 layers().find_map(|keys| keys.$key.clone())
             };
         }
-        let filter = Filter::new(&first!(include).unwrap_or_default(), &first!(exclude).unwrap_or_default());
+        let patterns = |found: Option<Vec<FilePattern>>| -> Vec<String> {
+            found.unwrap_or_default().iter().map(FilePattern::text).collect()
+        };
+        let filter = Filter::new(&patterns(first!(include)), &patterns(first!(exclude)));
         let filter = filter.map_err(|error| Refusal::new(Exit::Usage, format!("include, exclude: {error}")))?;
         let mut roots = vec![agent.sessions()];
         for root in first!(roots).unwrap_or_default() {
-            let root = self.expand(&root);
-            if !root.is_absolute() {
-                let message = format!("{}: a root is an absolute path, or begins with ~/", root.display());
-                return Err(Refusal::new(Exit::Usage, message).into());
-            }
+            let root = root.expanded(&self.environment);
             if roots.iter().all(|known| storage.resolve(known) != storage.resolve(&root)) {
                 roots.push(root);
             }
         }
+        let rules: Vec<PathBuf> =
+            first!(redaction_rules).unwrap_or_default().iter().map(|file| file.expanded(&self.environment)).collect();
+        let never_record = first!(never_record).unwrap_or_default();
         let seconds = first!(reconcile_interval).map_or(60, |seconds| u64::from(seconds.get()));
         let settings = AgentSettings {
             plan: Plan { roots, filter, reconcile: Duration::from_secs(seconds) },
             polling: first!(polling).unwrap_or_default(),
-            redact: first!(redact).unwrap_or_default(),
-            never_record: first!(never_record).unwrap_or_default().iter().map(|text| self.expand_text(text)).collect(),
+            // Who writes rules means them.
+            redact: first!(redact).unwrap_or(!rules.is_empty()),
+            redaction_rules: rules,
+            never_record: never_record.iter().map(|pattern| pattern.expanded(&self.environment)).collect(),
         };
         settings.history()?;
         Ok(settings)
-    }
-
-    fn expand_text(&self, path: &str) -> String {
-        // A home whose name is no text can't be written into a pattern.
-        self.expand(Path::new(path)).to_str().map_or_else(|| path.to_owned(), str::to_owned)
-    }
-
-    fn expand(&self, path: &Path) -> PathBuf {
-        match (path.strip_prefix("~"), self.environment.home()) {
-            (Ok(below), Some(home)) => home.join(below),
-            _ => path.to_owned(),
-        }
     }
 }
 
@@ -189,16 +185,26 @@ impl AgentSettings {
     /// How the history is opened.
     ///
     /// # Errors
-    /// [`Exit::Usage`] for a pattern that is none.
+    /// [`Exit::Usage`] for a pattern that is none, and for a file of rules that can't be read or has a line that is no rule.
     pub(crate) fn history(&self) -> Result<OpenOptions> {
         let options = OpenOptions::new().never_record(self.never_record.iter().map(String::as_str));
         let options = options.map_err(|error| Refusal::new(Exit::Usage, format!("never_record: {error}")))?;
-        Ok(if self.redact { options.redact(Redaction::known()) } else { options })
+        if !self.redact {
+            return Ok(options);
+        }
+        let mut redaction = Redaction::known();
+        for file in &self.redaction_rules {
+            let with = redaction.with_rules_of(file);
+            redaction = with.map_err(|error| Refusal::new(Exit::Usage, format!("redaction_rules: {error}")))?;
+        }
+        Ok(options.redact(redaction))
     }
 
     /// Whether the history must be opened anew to go from these settings to others.
     pub(crate) fn records_otherwise(&self, other: &Self) -> bool {
-        (self.redact, &self.never_record) != (other.redact, &other.never_record)
+        // A file of rules may hold others by now.
+        let reads_rules = self.redact && !self.redaction_rules.is_empty();
+        reads_rules || (self.redact, &self.never_record) != (other.redact, &other.never_record)
     }
 }
 
@@ -269,6 +275,13 @@ mod tests {
     #[test]
     fn what_is_wrong_is_said_with_line_and_column() {
         for (text, at) in [
+            ("[default]\nexclude = ['x', '[']\n", "watcher.toml:2:11: \"[\" is no file pattern"),
+            ("[default]\ninclude = [\n  '{'\n]\n", "watcher.toml:2:11: \"{\" is no file pattern"),
+            ("[default]\nnever_record = ['~/x', 'x']\n", "watcher.toml:2:16: x: working directories are absolute"),
+            ("[default]\nnever_record = ['~/[x']\n", "watcher.toml:2:16: "),
+            ("[agent.'/a']\nroots = ['x']\n", "watcher.toml:2:9: \"x\" is relative to nothing"),
+            ("[default]\nredaction_rules = ['x']\n", "watcher.toml:2:19: \"x\" is relative"),
+            ("\n[agent.omp]\nredact = true\n", "watcher.toml:2:8: \"omp\" is relative"),
             ("[default]\nreconcile = 5\n", "watcher.toml:2:1: unknown field `reconcile`"),
             ("log_level = 'loud'\n", "watcher.toml:1:13: unknown variant `loud`"),
             ("[default]\nreconcile_interval = 0\n", "watcher.toml:2:22:"),
@@ -278,18 +291,26 @@ mod tests {
             assert!(error.to_string().starts_with(at), "{error}");
             assert_eq!(error.downcast_ref::<Refusal>().unwrap().exit, Exit::Usage);
         }
-        let relative = settings("[default]\nroots = ['x']\n").unwrap();
-        assert!(relative.of(&AgentDir::at("/a").unwrap()).is_err());
-        for (pattern, said) in [
-            ("exclude = ['[']", "exclude: "),
-            ("never_record = ['[x']", "never_record: [x: "),
-            ("never_record = ['private']", "never_record: private: working directories are absolute"),
-        ] {
-            let settings = settings(&format!("[default]\n{pattern}\n")).unwrap();
-            let error = settings.of(&AgentDir::at("/a").unwrap()).unwrap_err();
-            assert!(error.to_string().contains(said), "{error}");
-            assert_eq!(error.downcast_ref::<Refusal>().unwrap().exit, Exit::Usage);
-        }
+    }
+
+    #[test]
+    fn rules_of_one_s_own_are_in_force_when_their_file_is_named() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("rules");
+        let with = |more: &str| {
+            let text = format!("[default]\nredaction_rules = ['{}']\n{more}", file.display());
+            settings(&text).unwrap().of(&AgentDir::at("/a").unwrap())
+        };
+        let missing = with("").unwrap_err();
+        assert!(missing.to_string().contains(file.to_str().unwrap()), "{missing}");
+        std::fs::write(&file, "badge = B-[0-9]+\nno rule\n").unwrap();
+        let wrong = with("").unwrap_err();
+        assert!(wrong.to_string().contains("rules:2: ") && wrong.to_string().contains("kind = pattern"), "{wrong}");
+        assert_eq!(wrong.downcast_ref::<Refusal>().unwrap().exit, Exit::Usage);
+        std::fs::write(&file, "badge = B-[0-9]+\n").unwrap();
+        assert!(with("").unwrap().redact && !with("redact = false").unwrap().redact);
+        // What is in the file may have changed since it was read.
+        assert!(with("").unwrap().records_otherwise(&with("").unwrap()));
     }
 
     #[test]
@@ -320,8 +341,9 @@ mod tests {
         assert!(!example_of.records_otherwise(&plain_of));
         assert_eq!(example_of.plan.reconcile, plain_of.plan.reconcile);
         assert_eq!(example.file.log_level, Some(Level::Info));
-        let Keys { reconcile_interval, polling, include, exclude, roots, redact, never_record } = example.file.default;
+        let Keys { reconcile_interval, polling, include, exclude, roots, redact, redaction_rules, never_record } =
+            example.file.default;
         assert!(reconcile_interval.is_some() && polling.is_some() && include.is_some() && exclude.is_some());
-        assert!(roots.is_some() && redact.is_some() && never_record.is_some());
+        assert!(roots.is_some() && redact.is_some() && redaction_rules.is_some() && never_record.is_some());
     }
 }

@@ -10,6 +10,7 @@ use session_core::AgentDir;
 use super::Context;
 use crate::agents;
 use crate::exit::{Exit, Refusal};
+use crate::setting::{DirectoryPattern, FilePattern, SettledPath};
 use crate::settings::{Keys, Level, Polling, Settings, Sources};
 use crate::supervise::{self, Prepared};
 
@@ -24,10 +25,10 @@ pub(crate) struct Following {
     root: Option<Vec<PathBuf>>,
     /// Only session files that match, relative to their root
     #[arg(long, value_name = "GLOB", help_heading = "Settings")]
-    include: Option<Vec<String>>,
+    include: Option<Vec<FilePattern>>,
     /// No session files that match
     #[arg(long, value_name = "GLOB", help_heading = "Settings")]
-    exclude: Option<Vec<String>>,
+    exclude: Option<Vec<FilePattern>>,
     /// Where to look without waiting for events
     #[arg(long, value_name = "WHEN", help_heading = "Settings")]
     polling: Option<Polling>,
@@ -44,9 +45,12 @@ pub(crate) struct Following {
         help_heading = "Settings"
     )]
     redact: Option<bool>,
+    /// A file with patterns of your own, `kind = pattern` a line; redacts, unless --redact=false
+    #[arg(long, value_name = "FILE", help_heading = "Settings")]
+    redaction_rules: Option<Vec<PathBuf>>,
     /// Do not record what is typed in working directories that match
     #[arg(long, value_name = "GLOB", help_heading = "Settings")]
-    never_record: Option<Vec<String>>,
+    never_record: Option<Vec<DirectoryPattern>>,
     /// How much to log
     #[arg(long, value_name = "LEVEL", help_heading = "Settings")]
     log_level: Option<Level>,
@@ -55,13 +59,18 @@ pub(crate) struct Following {
 impl Following {
     pub(crate) fn sources(&self, context: &Context, default: Level) -> Sources {
         let absolute = |path: &PathBuf| context.environment.cwd().map_or(path.clone(), |cwd| cwd.join(path));
+        let settled = |paths: &Option<Vec<PathBuf>>| {
+            let settle = |path| SettledPath::absolute(absolute(path));
+            paths.as_ref().map(|paths| paths.iter().map(settle).collect())
+        };
         let flags = Keys {
             reconcile_interval: self.reconcile_interval,
             polling: self.polling,
             include: self.include.clone(),
             exclude: self.exclude.clone(),
-            roots: self.root.as_ref().map(|roots| roots.iter().map(absolute).collect()),
+            roots: settled(&self.root),
             redact: self.redact,
+            redaction_rules: settled(&self.redaction_rules),
             never_record: self.never_record.clone(),
         };
         let verbose = match context.common.verbose {

@@ -264,6 +264,22 @@ fn help_teaches_by_examples() {
 }
 
 #[test]
+fn every_key_of_the_settings_file_is_a_flag() {
+    let fixture = Fixture::new(&[]);
+    let example = fixture.prints(&["settings"]);
+    let keys = example.lines().filter(|line| !line.starts_with('#')).filter_map(|line| line.split_once(" = "));
+    let keys: Vec<&str> = keys.map(|(key, _)| key.trim()).collect();
+    assert!(keys.len() > 7, "{example}");
+    for command in ["run", "sync"] {
+        let help = fixture.prints(&[command, "--help"]);
+        for key in &keys {
+            let flag = if *key == "roots" { "--root ".to_owned() } else { format!("--{}", key.replace('_', "-")) };
+            assert!(help.contains(&flag), "{command} lacks {flag}:\n{help}");
+        }
+    }
+}
+
+#[test]
 fn lines_fit_the_terminal() {
     let fixture = Fixture::new(&[Sessions::Project, Sessions::Broken, Sessions::Corpus]);
     for columns in [40, 60, 100] {
