@@ -164,6 +164,30 @@ fn continuing_becomes_the_command_and_writes_nothing_before() {
     assert_eq!(forced.trim_end(), path);
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn a_session_in_use_is_said_to_be_with_the_terminal() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    let (binary, file) = (env!("CARGO_BIN_EXE_watcher"), fixture.session("15c1"));
+    // The shell of a terminal has the session; what it runs does not.
+    let command = format!(
+        "exec 9>>{}; for words in '' --json; do {binary} continue --cwd /home/u/project $words 9>&-; done",
+        file.display()
+    );
+    let mut script = std::process::Command::new("script");
+    script.args(["-qec", &command, "/dev/null"]).env_clear().env("HOME", fixture.home()).env("NO_COLOR", "1");
+    script.env("PATH", "/usr/bin:/bin").env("SHELL", "/bin/sh").stdin(Stdio::null());
+    let output = script.output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    let line = said.lines().find(|line| line.starts_with("in use by process ")).expect(&said);
+    let (_, terminal) = line.trim_end().split_once(" (sh) on ").expect(line);
+    assert!(terminal.strip_prefix("pts-").is_some_and(|number| number.parse::<u32>().is_ok()), "{line}");
+    let json = said.lines().find(|line| line.starts_with('{')).expect(&said);
+    let answer: serde_json::Value = serde_json::from_str(json).unwrap();
+    let user = &answer["data"]["inUse"][0];
+    assert!(user["terminal"] == terminal && user["command"] == "sh" && user["pid"].is_u64(), "{answer}");
+}
+
 #[test]
 fn shells_complete_ids_and_names_as_they_are_now() {
     let fixture = Fixture::new(&[Sessions::Project]);

@@ -8,7 +8,7 @@ use serde::Serialize;
 use super::open;
 use crate::cli::Context;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::{Tone, remark, told};
+use crate::cli::output::{Tone, remark, told, with_progress};
 use crate::cli::text::plural;
 use crate::exit::{Exit, Refusal};
 use crate::mending;
@@ -44,7 +44,10 @@ impl Check {
                 context.out.json("history.check", None::<Shown>)?;
                 return Ok(Exit::NotFound);
             }
-            Ok(Some(store)) => store.check().map_err(anyhow::Error::from),
+            Ok(Some(store)) => {
+                let checked = with_progress(|| "checking a copy of the history…".to_owned(), || store.check());
+                checked.map_err(anyhow::Error::from)
+            }
             Err(error) => Err(error),
         };
         let mut health = match checked {
@@ -60,7 +63,8 @@ impl Check {
         let mut repaired = false;
         if self.repair && health.index.is_some() && self.confirm.ask(context, "Build the full-text index anew")? {
             let store = open::for_writing(context)?;
-            health = store.repair().wait()?;
+            let building = || "building the index…".to_owned();
+            health = with_progress(building, || store.repair().wait())?;
             open::tell(&store);
             store.close()?;
             repaired = true;
@@ -96,7 +100,9 @@ impl Check {
             context.out.json("history.check", Shown { well: false, file, index, repaired: false })?;
             return Ok(Exit::Failed);
         }
-        let Some(rebuilt) = OpenOptions::new().rebuild_if_corrupt(&path, |_| Ok(()))? else {
+        let saving = || "saving what is readable…".to_owned();
+        let rebuilt = with_progress(saving, || OpenOptions::new().rebuild_if_corrupt(&path, |_| Ok(())))?;
+        let Some(rebuilt) = rebuilt else {
             return Err(Refusal::new(Exit::Failed, "the file can be read now; nothing was done").into());
         };
         context.out.line(&format!(

@@ -12,7 +12,7 @@ use super::choice::Where;
 use super::{open, rows};
 use crate::cli::Context;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::remark;
+use crate::cli::output::{remark, with_progress};
 use crate::cli::text::plural;
 use crate::exit::{Exit, Refusal};
 
@@ -89,7 +89,8 @@ impl Delete {
         };
         if self.confirm.ask(context, &format!("Delete {} for good", plural(chosen.len(), "prompt")))? {
             let store = open::for_writing(context)?;
-            let deleted = store.delete(selection).wait()?;
+            let deleting = || "deleting prompts…".to_owned();
+            let deleted = with_progress(deleting, || store.delete(selection).wait())?;
             open::tell(&store);
             shown.deleted = deleted.rows();
             shown.log_truncated = Some(deleted.log_truncated());

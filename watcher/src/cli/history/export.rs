@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use super::choice::Where;
 use super::open;
+use crate::cli::output::with_progress;
 use crate::cli::{Context, file_out};
 use crate::exit::Exit;
 
@@ -42,7 +43,8 @@ impl Export {
         };
         let mut bytes = Vec::new();
         if let Some(store) = open::for_reading(context)? {
-            store.export(&selection, &mut bytes)?;
+            let exporting = || "exporting the history…".to_owned();
+            with_progress(exporting, || store.export(&selection, &mut bytes))?;
         }
         match &self.output {
             Some(file) => {

@@ -11,7 +11,7 @@ use session_core::ListDepth;
 use super::list::{say_none, unique_length};
 use crate::cli::Context;
 use crate::cli::grid::{Column, Grid};
-use crate::cli::output::remark;
+use crate::cli::output::{remark, with_progress};
 use crate::exit::Exit;
 
 /// The sessions of this directory that were written last; quick, since only their beginnings are read
@@ -45,7 +45,9 @@ impl Recent {
     pub(super) fn run(self, context: &mut Context) -> Result<Exit> {
         let catalog = context.catalog()?.with_depth(ListDepth::Name);
         let cwd = context.directory(self.cwd.as_deref())?;
-        let mut listing = if self.all { catalog.list_all()? } else { catalog.list(Some(&cwd), None)? };
+        let reading = || "reading sessions…".to_owned();
+        let mut listing =
+            with_progress(reading, || if self.all { catalog.list_all() } else { catalog.list(Some(&cwd), None) })?;
         for problem in &listing.problems {
             remark(&problem.to_string());
         }
