@@ -112,8 +112,10 @@ impl OpenOptions {
     /// # fn main() -> Result<(), history::Error> {
     /// # let dir = tempfile::tempdir().unwrap();
     /// use history::{OpenOptions, Recorded};
-    /// let store = OpenOptions::new().never_record(["/home/u/private"])?.open(dir.path().join("history.db"))?;
+    /// let options = OpenOptions::new().never_record(["/home/u/private"])?;
+    /// let store = options.open(dir.path().join("history.db"))?;
     /// for cwd in ["/home/u/private", "/home/u/private/letters"] {
+    ///     assert!(options.never_records(cwd));
     ///     assert_eq!(store.add("dear diary", Some(cwd)).wait()?.recorded(), Recorded::Excluded);
     /// }
     /// # Ok(())
@@ -122,6 +124,12 @@ impl OpenOptions {
     pub fn never_record<'a>(mut self, patterns: impl IntoIterator<Item = &'a str>) -> Result<Self> {
         self.exclusions = Exclusions::new(patterns)?;
         Ok(self)
+    }
+
+    /// Whether nothing that is submitted in this directory would be recorded. For those who put prompts down somewhere else
+    /// first.
+    pub fn never_records(&self, cwd: &str) -> bool {
+        self.exclusions.hold(cwd)
     }
 
     /// Opens the store.

@@ -11,7 +11,6 @@ use super::output::{remark, with_progress};
 use super::surroundings::storage;
 use super::text::{plural, size};
 use crate::exit::Exit;
-use crate::settings::{Keys, Level, Sources};
 
 /// So many are listed before it asks; `--json` lists all.
 const SHOWN: usize = 10;
@@ -118,10 +117,8 @@ impl Shown {
 /// Where something may name an image.
 fn scope(context: &Context) -> Result<CollectionScope> {
     let agent = context.agent()?;
-    let environment = context.environment.clone();
-    let sources = Sources { file: None, flags: Keys::default(), level: None, default: Level::Off, environment };
     let mut scope = CollectionScope::new().with_pointers(agent.terminal_sessions());
-    for root in sources.read()?.of(&agent)?.plan.roots {
+    for root in context.settings(&agent)?.plan.roots {
         scope = scope.with_directory(root);
     }
     if agent.trash().is_dir() {

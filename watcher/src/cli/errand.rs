@@ -9,7 +9,6 @@ use clap::Args;
 use super::Context;
 use crate::exit::Exit;
 use crate::hook::Target;
-use crate::settings::{Keys, Level, Sources};
 
 /// The command's name.
 pub(super) const NAME: &str = "errand";
@@ -38,9 +37,7 @@ impl Errand {
         while spool.waits() {
             // One at a time: while a history is locked, a single process waits for it, however many hooks fire.
             let Some(turn) = spool.turn()? else { break };
-            let environment = context.environment.clone();
-            let sources = Sources { file: None, flags: Keys::default(), level: None, default: Level::Off, environment };
-            let options = sources.read()?.of(&target.agent)?.history()?;
+            let options = context.settings(&target.agent)?.history()?;
             let store = options.patience(PATIENCE).open(target.agent.history_db())?;
             let drained = spool.drain(&store)?;
             store.close()?;

@@ -18,9 +18,10 @@ use session_core::Timestamp;
 
 use super::{Context, errand};
 use crate::exit::Exit;
-use crate::hook::{Event, Happened};
+use crate::hook::{Event, Happened, Target};
 use crate::logging;
 use crate::settings::Level;
+use crate::spool::Heard;
 
 /// The history gets so long, from when the event was read; then the prompt waits in the spool.
 const HISTORY: Duration = Duration::from_millis(20);
@@ -79,7 +80,8 @@ fn take(context: &Context) -> Result<()> {
     let begun = Instant::now();
     let target = event.target(&context.common.selection(), &context.environment)?;
     let spool = target.place().spool();
-    if let Some(heard) = event.heard(Timestamp::from_system(SystemTime::now()).millis()) {
+    let heard = event.heard(Timestamp::from_system(SystemTime::now()).millis());
+    if let Some(heard) = heard.filter(|heard| !is_private(context, &target, heard)) {
         // First of all: whatever happens to this process from here on, the prompt is recorded.
         spool.append(&heard)?;
     }
@@ -95,6 +97,19 @@ fn take(context: &Context) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Whether a prompt is not to be put down anywhere. Settings that can't be understood keep nobody's prompt: it waits until they
+/// can, and is judged then.
+fn is_private(context: &Context, target: &Target, heard: &Heard) -> bool {
+    let Some(cwd) = &heard.cwd else { return false };
+    match context.settings(&target.agent).and_then(|settings| settings.history()) {
+        Ok(options) => options.never_records(cwd),
+        Err(error) => {
+            tracing::debug!("the prompt will wait: {error:#}");
+            false
+        }
+    }
 }
 
 /// Sends the errand, and waits so long for its return. It is in a process group of its own: what ends the hook's ends it not.

@@ -11,6 +11,7 @@ use session_core::{
 
 use super::Context;
 use crate::agents;
+use crate::settings::{AgentSettings, Keys, Level, Sources};
 
 /// Pins the time, so that what is shown today is shown tomorrow: transcripts, documentation, tests.
 const NOW: &str = "WATCHER_NOW";
@@ -24,6 +25,13 @@ impl Context {
     /// Its sessions. Reads; never writes its cache.
     pub(super) fn catalog(&self) -> Result<Catalog> {
         Ok(Catalog::new(self.agent()?, self.environment.clone()))
+    }
+
+    /// The settings of an agent directory, from the user's file alone.
+    pub(super) fn settings(&self, agent: &AgentDir) -> Result<AgentSettings> {
+        let environment = self.environment.clone();
+        let sources = Sources { file: None, flags: Keys::default(), level: None, default: Level::Off, environment };
+        sources.read()?.of(agent)
     }
 
     /// What session managers of ours work with. They have no terminal: no command makes a session this terminal's own.

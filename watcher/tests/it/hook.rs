@@ -117,6 +117,23 @@ fn k61_hooks_return_while_the_database_is_locked_and_each_prompt_is_there_afterw
     assert_eq!(prompts, expected);
 }
 
+#[test]
+fn what_is_never_recorded_is_put_down_nowhere() {
+    let world = World::new();
+    fs::create_dir_all(world.home().join(".config")).unwrap();
+    let settings = world.home().join(".config/watcher.toml");
+    fs::write(&settings, "[default]\nnever_record = ['/w']\n").unwrap();
+    world.hook(&prompt("private"));
+    assert!(!world.agent().join(".watcher").exists(), "nothing was to be written");
+    // Settings that nobody understands lose no prompt: it waits, and is judged when they are mended.
+    fs::write(&settings, "[default]\nnever_record = ['w']\n").unwrap();
+    world.hook(&prompt("waits"));
+    assert!(world.agent().join(".watcher/spool/prompts").exists());
+    fs::write(&settings, "[default]\nnever_record = ['/v']\n").unwrap();
+    world.json(&["history", "recent"]);
+    until("it is recorded", || world.prompts() == ["waits"]);
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn whoever_comes_next_takes_over_what_nobody_could_record() {

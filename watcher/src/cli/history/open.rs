@@ -10,7 +10,6 @@ use crate::cli::Context;
 use crate::cli::output::{remark, told};
 use crate::cli::surroundings::storage;
 use crate::place::Place;
-use crate::settings::{Keys, Level, Sources};
 
 /// For reading; none when there is none yet, which is said.
 pub(super) fn for_reading(context: &Context) -> Result<Option<HistoryStorage>> {
@@ -42,9 +41,7 @@ pub(super) fn for_writing(context: &Context) -> Result<HistoryStorage> {
 
 /// What the settings say of secrets, and of directories that are never recorded.
 fn options(agent: &AgentDir, context: &Context) -> Result<OpenOptions> {
-    let environment = context.environment.clone();
-    let sources = Sources { file: None, flags: Keys::default(), level: None, default: Level::Off, environment };
-    sources.read()?.of(agent)?.history()
+    context.settings(agent)?.history()
 }
 
 /// Says what the user should hear once.
