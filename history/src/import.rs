@@ -76,6 +76,18 @@ pub struct Imported {
     pub known: usize,
     /// Prompts that are empty, were deleted on purpose, or were submitted where nothing is recorded.
     pub refused: usize,
+    /// Of those that were added, the ones whose secrets were replaced.
+    pub redacted: usize,
+}
+
+impl Imported {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.read += other.read;
+        self.added += other.added;
+        self.known += other.known;
+        self.refused += other.refused;
+        self.redacted += other.redacted;
+    }
 }
 
 /// One line of JSON that is an object.
@@ -223,9 +235,9 @@ fn read_database(path: &Path, history: &Path, each: &mut dyn FnMut(Incoming) -> 
     Ok(())
 }
 
-/// Records a batch in as many slices as it takes; how many were added, and how many were there.
-pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], known: &mut Known) -> Result<(usize, usize)> {
-    let (mut added, mut there) = (0, 0);
+/// Records a batch in as many slices as it takes.
+pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], known: &mut Known) -> Result<Imported> {
+    let mut sum = Imported { read: batch.len(), ..Imported::default() };
     let mut waiting = batch.iter();
     while waiting.len() > 0 {
         writer.make_ready(writer.now())?;
@@ -241,9 +253,12 @@ pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], known: &mut 
             for incoming in waiting.by_ref() {
                 let outcome = ledger.import(&incoming.submission, incoming.uses, known)?;
                 match outcome.recorded() {
-                    Recorded::Inserted | Recorded::Bumped => added += 1,
-                    Recorded::Known => there += 1,
-                    _ => {}
+                    Recorded::Inserted | Recorded::Bumped => {
+                        sum.added += 1;
+                        sum.redacted += usize::from(!outcome.redacted().is_empty());
+                    }
+                    Recorded::Known => sum.known += 1,
+                    _ => sum.refused += 1,
                 }
                 if let (Recorded::Inserted, Some(row)) = (outcome.recorded(), outcome.row()) {
                     first = first.min(row.get());
@@ -260,5 +275,5 @@ pub(crate) fn import_batch(writer: &mut Writer, batch: &[Incoming], known: &mut 
         })?;
         writer.database.rest();
     }
-    Ok((added, there))
+    Ok(sum)
 }

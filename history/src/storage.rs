@@ -298,18 +298,14 @@ impl HistoryStorage {
         }
         let mut sum = Imported::default();
         source.read(&self.path, |batch| {
-            let read = batch.len();
             let mut there_already = std::mem::take(&mut known);
             let job = queue.run(move |writer| {
-                let (added, there) = import_batch(writer, &batch, &mut there_already)?;
-                Ok((added, there, there_already))
+                let done = import_batch(writer, &batch, &mut there_already)?;
+                Ok((done, there_already))
             });
-            let (added, there, known_now) = job.wait()?;
+            let (done, known_now) = job.wait()?;
             known = known_now;
-            sum.read += read;
-            sum.added += added;
-            sum.known += there;
-            sum.refused += read - added - there;
+            sum.add(done);
             progress(sum);
             Ok(())
         })?;

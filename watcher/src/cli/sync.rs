@@ -36,6 +36,7 @@ struct Synced {
     added: u64,
     known: u64,
     refused: u64,
+    redacted: u64,
     problems: Vec<String>,
 }
 
@@ -61,12 +62,16 @@ impl Sync {
                 added: report.tally.added,
                 known: report.tally.known,
                 refused: report.tally.refused,
+                redacted: report.tally.redacted,
                 problems: report.problems,
             };
             context.out.line(&format!(
                 "{}: {} added, {} known, {} files read",
                 synced.agent_dir, synced.added, synced.known, synced.files_read
             ))?;
+            if synced.redacted > 0 {
+                remark(&format!("secrets were replaced in {} of them", synced.redacted));
+            }
             if let Some(mended) = &prepared.mended {
                 remark(mended);
             }

@@ -24,13 +24,18 @@ pub(crate) struct Tally {
     pub(crate) known: u64,
     /// Prompts that are not to be recorded: deleted on purpose, typed in an excluded directory, kept out by the owner.
     pub(crate) refused: u64,
+    /// Of those that were added, the ones whose secrets were replaced.
+    pub(crate) redacted: u64,
 }
 
 impl Tally {
     fn count(&mut self, outcomes: &[Outcome]) {
         for outcome in outcomes {
             match outcome.recorded() {
-                Recorded::Inserted | Recorded::Bumped => self.added += 1,
+                Recorded::Inserted | Recorded::Bumped => {
+                    self.added += 1;
+                    self.redacted += u64::from(!outcome.redacted().is_empty());
+                }
                 Recorded::Empty | Recorded::Forgotten | Recorded::Excluded | Recorded::Refused => self.refused += 1,
                 _ => self.known += 1,
             }
@@ -41,6 +46,7 @@ impl Tally {
         self.added += other.added;
         self.known += other.known;
         self.refused += other.refused;
+        self.redacted += other.redacted;
     }
 }
 

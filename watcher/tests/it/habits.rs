@@ -274,6 +274,23 @@ fn prompts_are_added_imported_exported_and_deleted() {
 }
 
 #[test]
+fn whoever_replaces_secrets_says_so() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    fs::create_dir_all(fixture.home().join(".config")).unwrap();
+    fs::write(fixture.home().join("rules"), "annoyance = which annoys\n").unwrap();
+    fs::write(fixture.home().join(".config/watcher.toml"), "[default]\nredaction_rules = ['~/rules']\n").unwrap();
+    let synced = fixture.output(&["sync", "--json"]);
+    let answer: serde_json::Value = serde_json::from_slice(&synced.stdout).unwrap();
+    assert_eq!(answer["data"][0]["redacted"], 1, "{answer}");
+    assert_eq!(String::from_utf8(synced.stderr).unwrap(), "secrets were replaced in 1 of them\n");
+    assert!(fixture.prints(&["history", "search", "login"]).contains("[redacted:annoyance] whoever typed"));
+    fs::write(fixture.home().join("lines"), "plain\nuse password=hunter2 there\n").unwrap();
+    assert_eq!(fixture.json("history.import", &["history", "import", "lines"])["redacted"], 1);
+    let again = fixture.output(&["history", "import", "lines"]);
+    assert!(again.stderr.is_empty(), "what is known already is said once");
+}
+
+#[test]
 fn a_corrupt_history_is_moved_aside_and_what_is_readable_is_saved() {
     // H5
     let fixture = Fixture::new(&[Sessions::Project]);

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::open;
 use crate::cli::Context;
-use crate::cli::output::with_progress;
+use crate::cli::output::{remark, with_progress};
 use crate::exit::Exit;
 
 /// What every SQLite file begins with.
@@ -49,6 +49,7 @@ struct Shown {
     added: usize,
     known: usize,
     refused: usize,
+    redacted: usize,
 }
 
 impl ImportFrom {
@@ -77,9 +78,12 @@ impl ImportFrom {
         let sum = with_progress(how_far, work)?;
         open::tell(&store);
         store.close()?;
-        let Imported { read, added, known, refused, .. } = sum;
+        let Imported { read, added, known, refused, redacted, .. } = sum;
         context.out.line(&format!("{read} read: {added} added, {known} there already, {refused} refused"))?;
-        context.out.json("history.import", Shown { read, added, known, refused })?;
+        if redacted > 0 {
+            remark(&format!("secrets were replaced in {redacted} of them"));
+        }
+        context.out.json("history.import", Shown { read, added, known, refused, redacted })?;
         Ok(Exit::Done)
     }
 }
