@@ -13,6 +13,9 @@ use crate::prompt::Prompt;
 /// A file that was not written to for so long has a last line that is not being written.
 const QUIET: Duration = Duration::from_secs(5);
 
+/// A time that lies so far ahead tells nothing: the clock was set back, or the file was copied with its time.
+const AHEAD: Duration = Duration::from_secs(60 * 60);
+
 /// How much is read before it is looked at. Measured: more leaves the processor's cache in between.
 const SLICE: u64 = 256 * 1024;
 /// The role of what a person typed.
@@ -151,7 +154,10 @@ impl Tail {
 }
 
 fn is_quiet(stat: &Stat, now: SystemTime) -> bool {
-    now.duration_since(stat.modified).is_ok_and(|since| since >= QUIET)
+    match now.duration_since(stat.modified) {
+        Ok(since) => since >= QUIET,
+        Err(ahead) => ahead.duration() >= AHEAD,
+    }
 }
 
 /// Whether a last line without a line feed counts.

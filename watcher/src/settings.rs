@@ -140,12 +140,11 @@ impl Settings {
     /// What is in force for an agent directory: flags before its section before the defaults.
     ///
     /// # Errors
-    /// [`Exit::Usage`] for a file of redaction rules that can't be read or has a line that is no rule.
+    /// [`Exit::Usage`] for a file of redaction rules that can't be read or has a line that is no rule, and for two sections of
+    /// the directory.
     pub(crate) fn of(&self, agent: &AgentDir) -> Result<AgentSettings> {
         let storage = FileSessionStorage::new();
-        let root = storage.resolve(agent.root());
-        let own = self.file.agent.iter().find(|(dir, _)| storage.resolve(&dir.expanded(&self.environment)) == root);
-        let layers = [Some(&self.flags), own.map(|(_, keys)| keys), Some(&self.file.default)];
+        let layers = [Some(&self.flags), self.section(agent)?, Some(&self.file.default)];
         let layers = || layers.into_iter().flatten();
         macro_rules! first {
             ($key:ident) => {
@@ -178,6 +177,20 @@ impl Settings {
         };
         settings.history()?;
         Ok(settings)
+    }
+
+    /// The section of an agent directory. Of two that name it, one would do nothing, silently.
+    fn section(&self, agent: &AgentDir) -> Result<Option<&Keys>> {
+        let storage = FileSessionStorage::new();
+        let root = storage.resolve(agent.root());
+        let is_own = |(dir, _): &(&SettledPath, &Keys)| storage.resolve(&dir.expanded(&self.environment)) == root;
+        let mut own = self.file.agent.iter().filter(is_own);
+        let section = own.next();
+        if own.next().is_some() {
+            let message = format!("the settings have two sections [agent.…] of one directory, {}", root.display());
+            return Err(Refusal::new(Exit::Usage, message).into());
+        }
+        Ok(section.map(|(_, keys)| keys))
     }
 }
 
@@ -323,6 +336,14 @@ mod tests {
         std::os::unix::fs::symlink(&file, &file).unwrap();
         let error = sources.read().unwrap_err();
         assert!(error.to_string().starts_with(file.to_str().unwrap()), "{error}");
+        assert_eq!(error.downcast_ref::<Refusal>().unwrap().exit, Exit::Usage);
+    }
+
+    #[test]
+    fn a_second_section_of_a_directory_is_refused() {
+        let text = "[agent.'~/a']\nredact = true\n[agent.'/home/u/x/../a/']\nnever_record = ['/x']\n";
+        let error = settings(text).unwrap().of(&AgentDir::at("/home/u/a").unwrap()).unwrap_err();
+        assert!(error.to_string().ends_with("two sections [agent.…] of one directory, /home/u/a"), "{error}");
         assert_eq!(error.downcast_ref::<Refusal>().unwrap().exit, Exit::Usage);
     }
 

@@ -79,10 +79,14 @@ pub(crate) fn sync(prepared: Prepared, stop: &Arc<AtomicBool>, board: &Board) ->
 
 fn look_once(prepared: &Prepared, stop: &Arc<AtomicBool>, board: &Board) -> Result<Report> {
     let Prepared { agent, store, settings, place, .. } = prepared;
-    take_spooled(place, store)?;
+    let spooled = match take_spooled(place, store) {
+        Err(error) if mending::is_corrupt(&error) => return Err(error),
+        spooled => spooled,
+    };
     let mut engine = engine(agent, store, settings.clone(), Box::new(NoSource), board.clone(), Arc::clone(stop))?;
     engine.look_once();
-    let report = engine.reconcile(Moment { tick: Duration::ZERO, clock: SystemTime::now() });
+    let mut report = engine.reconcile(Moment { tick: Duration::ZERO, clock: SystemTime::now() });
+    report.problems.extend(spooled.err().map(|error| format!("{error:#}")));
     match &report.failed {
         Some(error) => Err(error.clone().into()),
         None if stop.load(Ordering::Relaxed) => bail!("stopped before all was read; run it again for the rest"),

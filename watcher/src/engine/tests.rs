@@ -822,3 +822,21 @@ fn a_directory_that_is_named_or_whose_events_were_lost_is_watched_anew() {
     world.engine().handle([Hint::Everything], now);
     assert_eq!(world.watched.lock().unwrap().len(), 2);
 }
+
+#[test]
+fn a_last_line_without_its_end_counts_also_in_a_file_whose_time_lies_ahead() {
+    let mut world = World::new();
+    let path = world.begin("--w--/x.jsonl", "s");
+    append(&path, message(1, "one") + message(2, "two").trim_end());
+    let file = fs::File::options().append(true).open(&path).unwrap();
+    // Just now by another machine's clock: somebody may be writing.
+    file.set_modified(world.now.clock + Duration::from_secs(600)).unwrap();
+    world.reconcile();
+    assert_eq!(world.prompts(), ["one"]);
+    file.set_modified(world.now.clock + Duration::from_secs(10 * 365 * 24 * 3600)).unwrap();
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.prompts(), ["one", "two"]);
+    append(&path, "\n".to_owned() + &message(3, "three"));
+    world.pass(Duration::from_secs(60));
+    assert_eq!(world.prompts(), ["one", "two", "three"]);
+}

@@ -225,6 +225,17 @@ fn check_repair_is_the_way_out_of_whatever_check_finds() {
 }
 
 #[test]
+fn what_is_wrong_with_waiting_prompts_of_hooks_keeps_no_session_from_being_read() {
+    let (world, mut session) = synced();
+    session.user("three");
+    fs::create_dir_all(world.agent().join(".watcher/spool/claim-0")).unwrap();
+    let output = world.output(&["sync"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(said(&output).contains("claim-0"), "{}", said(&output));
+    assert_eq!(world.prompts(), ["one", "two", "three"]);
+}
+
+#[test]
 fn a_sync_that_could_not_write_everything_says_so_by_its_code() {
     let (world, mut session) = synced();
     let conn = Connection::open(world.history()).unwrap();
