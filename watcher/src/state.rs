@@ -207,6 +207,8 @@ impl Board {
     pub(crate) fn publish(&self, place: Place) -> JoinHandle<()> {
         let board = self.clone();
         std::thread::spawn(move || {
+            // News that could not be written: the disk may be full.
+            let mut is_owed = false;
             loop {
                 let mut inner = board.lock();
                 if !inner.is_new && !inner.closing {
@@ -215,20 +217,20 @@ impl Board {
                     inner = waited.unwrap_or_else(PoisonError::into_inner).0;
                 }
                 let closing = inner.closing;
-                let is_beat = !std::mem::take(&mut inner.is_new) && !closing;
+                let has_news = std::mem::take(&mut inner.is_new) || closing;
                 inner.state.heartbeat = now();
                 let state = inner.state.clone();
                 drop(inner);
                 let path = place.state_file();
-                // A file that was replaced goes to the disk at once on many file systems: too much for saying that we live.
-                let told = if is_beat { touch(&path).or_else(|_| write(&path, &state)) } else { write(&path, &state) };
+                let told = tell(&path, &state, has_news || is_owed);
+                is_owed = told.is_err();
                 if let Err(error) = told {
                     tracing::debug!(%error, "the state file can't be written");
                 }
                 if closing {
                     return;
                 }
-                if is_beat {
+                if !has_news {
                     continue;
                 }
                 let inner = board.lock();
@@ -242,6 +244,16 @@ impl Board {
     pub(crate) fn close(&self) {
         self.lock().closing = true;
         self.0.news.notify_all();
+    }
+}
+
+/// Writes news; without any it touches the file: one that was replaced goes to the disk at once on many file systems, too much
+/// for saying that we live. That is said also when the news can't be written.
+fn tell(path: &Path, state: &State, has_news: bool) -> std::io::Result<()> {
+    if has_news {
+        write(path, state).inspect_err(|_| drop(touch(path)))
+    } else {
+        touch(path).or_else(|_| write(path, state))
     }
 }
 
@@ -292,6 +304,13 @@ mod tests {
         assert_eq!((told.heartbeat, told.files), (60_000, 7));
         touch(&path).unwrap();
         assert!(read(&place).unwrap().heartbeat > 60_000);
+
+        // News that can't be written are no reason not to beat.
+        File::options().append(true).open(&path).unwrap().set_modified(long_ago).unwrap();
+        fs::create_dir(path.with_extension("json.new")).unwrap();
+        assert!(tell(&path, &State { files: 8, ..State::default() }, true).is_err());
+        let told = read(&place).unwrap();
+        assert!(told.heartbeat > 60_000 && told.files == 7);
     }
 
     #[test]
