@@ -840,3 +840,75 @@ fn a_last_line_without_its_end_counts_also_in_a_file_whose_time_lies_ahead() {
     world.pass(Duration::from_secs(60));
     assert_eq!(world.prompts(), ["one", "two", "three"]);
 }
+
+#[test]
+fn whatever_happens_to_files_in_whatever_order_each_entry_arrives_once() {
+    // K50: entries of one second, so that nothing is folded and nothing but the rules tells them apart.
+    let line = |number: u64| {
+        let time = (1_767_605_400_000 + number * 1000).to_string();
+        message(number, &format!("prompt {number}")).replace(&time, "1767605400000")
+    };
+    for seed in 0..20_u64 {
+        let mut random = {
+            let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
+            move |below: usize| {
+                state ^= state << 13;
+                state ^= state >> 7;
+                state ^= state << 17;
+                usize::try_from(state >> 33).unwrap() % below
+            }
+        };
+        let mut world = World::new();
+        fs::create_dir_all(world.path("--v--")).unwrap();
+        let paths: Vec<PathBuf> =
+            ["--w--/a.jsonl", "--w--/b.jsonl", "--v--/c.jsonl", "--v--/d.jsonl"].map(|path| world.path(path)).into();
+        let mut written = 0;
+        let mut steps = Vec::new();
+        for _ in 0..60 {
+            let (path, other) = (&paths[random(4)], &paths[random(4)]);
+            let text = fs::read_to_string(path).unwrap_or_default();
+            let mut fresh = || {
+                written += 1;
+                line(written)
+            };
+            let step = random(12);
+            steps.push((step, path.clone(), other.clone()));
+            match step {
+                0 | 1 if !text.is_empty() => append(path, fresh() + &fresh()),
+                0..=2 if text.is_empty() => fs::write(path, header(&format!("s{}", random(3))) + &fresh()).unwrap(),
+                // An atomic rewrite, one in place, one that is shorter.
+                3 => {
+                    let fresh = path.with_extension("tmp");
+                    fs::write(&fresh, &text).unwrap();
+                    fs::rename(&fresh, path).unwrap();
+                }
+                4 if !text.is_empty() => fs::write(path, text.clone() + &fresh()).unwrap(),
+                5 if !text.is_empty() => {
+                    let lines: Vec<&str> = text.split_inclusive('\n').collect();
+                    fs::write(path, lines[..lines.len().div_ceil(2)].concat() + &fresh()).unwrap();
+                }
+                6 if path.exists() => fs::remove_file(path).unwrap(),
+                7 if path.exists() => fs::rename(path, other).unwrap(),
+                8 if path.exists() && path != other => drop(fs::copy(path, other).unwrap()),
+                9 => world.restart(),
+                10 => drop(world.hint(&[path, other.parent().unwrap()])),
+                11 => drop(world.pass(Duration::from_secs(60))),
+                _ => {}
+            }
+        }
+        world.reconcile();
+        let mut prompts = world.prompts();
+        prompts.sort();
+        let count = prompts.len();
+        prompts.dedup();
+        assert_eq!(prompts.len(), count, "seed {seed}: something is there twice: {steps:?}");
+        for path in &paths {
+            let text = fs::read_to_string(path).unwrap_or_default();
+            for prompt in (1..=written).map(|number| format!("prompt {number}")) {
+                let is_there = text.contains(&format!("\"{prompt}\""));
+                let is_known = prompts.binary_search(&prompt).is_ok();
+                assert!(!is_there || is_known, "seed {seed}: {prompt} of {} is missing: {steps:?}", path.display());
+            }
+        }
+    }
+}
