@@ -88,7 +88,9 @@ pub(crate) enum Condition {
 impl Condition {
     /// Judges a state; `is_running` says whether its process holds the lock.
     pub(crate) fn of(state: &State, is_running: bool, now: Millis) -> Self {
-        let past = |since: Millis, limit: Duration| u128::try_from(now - since).is_ok_and(|ms| ms > limit.as_millis());
+        let past = |since: Millis, limit: Duration| {
+            u128::try_from(now.saturating_sub(since)).is_ok_and(|ms| ms > limit.as_millis())
+        };
         match () {
             () if !is_running => Self::Stopped,
             () if past(state.heartbeat, SILENT) => Self::Silent,

@@ -52,7 +52,7 @@ pub(crate) fn named(text: &str, now: Timestamp) -> Result<Timestamp, String> {
 
 /// How long ago, in one unit: `3m`.
 pub(crate) fn ago(now: i64, then: i64) -> String {
-    let seconds = (now - then).max(0) / 1000;
+    let seconds = now.saturating_sub(then).max(0) / 1000;
     match seconds {
         0..60 => format!("{seconds}s"),
         60..3600 => format!("{}m", seconds / 60),

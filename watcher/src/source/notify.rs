@@ -7,6 +7,9 @@ use notify::{Config, EventKind, EventKindMask, RecommendedWatcher, RecursiveMode
 use super::poll::network_file_system;
 use super::{Coverage, Hint, Source};
 
+/// What the system says when there are too many.
+const EMFILE: i32 = rustix::io::Errno::MFILE.raw_os_error();
+
 /// One watch a directory, not recursive: artifacts of sessions need none, and watches are a limited good.
 pub(crate) struct NotifySource {
     watcher: RecommendedWatcher,
@@ -64,7 +67,12 @@ fn reason(error: &notify::Error) -> String {
         notify::ErrorKind::Io(error) => error.kind() == std::io::ErrorKind::StorageFull,
         _ => false,
     };
-    if limit {
+    // Not of this process alone: every program of the user that follows files has a part of it.
+    let too_many = matches!(&error.kind, notify::ErrorKind::Io(error) if error.raw_os_error() == Some(EMFILE));
+    if too_many {
+        "the system's limit of programs that watch files is reached (fs.inotify.max_user_instances), or that of open files"
+            .to_owned()
+    } else if limit {
         "the system's limit of file watches is reached (fs.inotify.max_user_watches)".to_owned()
     } else {
         format!("the system gives no file events here: {error}")
@@ -92,5 +100,7 @@ mod tests {
         for kind in [notify::ErrorKind::MaxFilesWatch, notify::ErrorKind::Io(std::io::Error::from_raw_os_error(28))] {
             assert!(reason(&notify::Error::new(kind)).contains("max_user_watches"));
         }
+        let too_many = notify::ErrorKind::Io(std::io::Error::from_raw_os_error(EMFILE));
+        assert!(reason(&notify::Error::new(too_many)).contains("max_user_instances"));
     }
 }

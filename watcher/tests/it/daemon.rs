@@ -157,6 +157,26 @@ fn settings_are_read_again_at_sighup_and_bad_ones_change_nothing() {
 }
 
 #[test]
+fn whatever_stands_in_a_state_file_status_answers() {
+    let world = World::new();
+    let place = world.agent().join(".watcher");
+    fs::create_dir_all(&place).unwrap();
+    let extreme = format!(
+        r#"{{"heartbeat":{0},"progress":{1},"workingSince":{1},"started":{0},"lastProblem":{{"at":{1},"message":"\u001b[2J"}}}}"#,
+        i64::MAX,
+        i64::MIN
+    );
+    for text in ["", "garbage", "{}", "[]", r#"{"heartbeat":"x"}"#, &extreme] {
+        fs::write(place.join("state.json"), text).unwrap();
+        for words in [&["status"][..], &["status", "--json"]] {
+            let output = world.output(words);
+            assert_eq!(output.status.code(), Some(3), "{text}: {}", String::from_utf8_lossy(&output.stderr));
+            assert!(!output.stdout.contains(&0x1b), "{text}");
+        }
+    }
+}
+
+#[test]
 fn the_state_that_an_earlier_watcher_left_is_not_taken_for_that_of_a_sync() {
     let world = World::new();
     let watcher = world.run(&[]);
