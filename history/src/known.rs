@@ -118,7 +118,7 @@ mod tests {
     use super::*;
     use crate::{
         database::Mode, exclusions::Exclusions, guard::Guard, ledger::Ledger, place, schema::Shape,
-        submission::Submission, tombstone::Tombstones,
+        submission::Submission, tombstone::Tombstones, unclaimed::Unclaimed,
     };
 
     /// Lines without times are all of one second; each of them must not cost a look at all of them.
@@ -141,7 +141,8 @@ mod tests {
             exclusions: Exclusions::default(),
             tombstones: Tombstones::of(Path::new("nowhere")),
         };
-        let ledger = Ledger::new(&conn, &shape, &guard, 0);
+        let unclaimed = Unclaimed::default();
+        let ledger = Ledger::new(&conn, &shape, &guard, &unclaimed, 0);
         let mut known = Known { version: Some(shape.version), ..Known::default() };
         let mut import = |numbers: std::ops::Range<usize>| {
             let before = steps.load(Ordering::Relaxed);

@@ -83,6 +83,7 @@ mod submission;
 mod tombstone;
 mod triggers;
 mod turn;
+mod unclaimed;
 mod value;
 mod words;
 mod writer;

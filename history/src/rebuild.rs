@@ -24,6 +24,7 @@ use crate::{
     schema::Shape,
     submission::{Recorded, Submission},
     tombstone::Tombstones,
+    unclaimed::Unclaimed,
 };
 
 /// What a rebuild did.
@@ -108,7 +109,8 @@ impl OpenOptions {
             let mut guard = guard;
             guard.tombstones.refresh()?;
             let shape = Shape::read(conn).map_err(sqlite)?;
-            let bulk = Bulk::begin(Ledger::new(conn, &shape, &guard, now), usize::MAX).map_err(sqlite)?;
+            let unclaimed = Unclaimed::default();
+            let bulk = Bulk::begin(Ledger::new(conn, &shape, &guard, &unclaimed, now), usize::MAX).map_err(sqlite)?;
             let ledger = bulk.ledger();
             for (id, (prompt, created_at, cwd)) in &rows {
                 ledger.restore(*id, prompt, *created_at, cwd.as_deref()).map_err(sqlite)?;

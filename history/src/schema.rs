@@ -57,11 +57,12 @@ CREATE TABLE IF NOT EXISTS watcher_submission(
   uses INTEGER
 );
 CREATE UNIQUE INDEX IF NOT EXISTS watcher_submission_key ON watcher_submission(key) WHERE key IS NOT NULL;
-CREATE INDEX IF NOT EXISTS watcher_submission_row ON watcher_submission(row);
+CREATE INDEX IF NOT EXISTS watcher_submission_row ON watcher_submission(row, at);
 CREATE INDEX IF NOT EXISTS watcher_submission_at ON watcher_submission(at);
 CREATE INDEX IF NOT EXISTS watcher_submission_cwd ON watcher_submission(cwd, at) WHERE cwd IS NOT NULL;
 CREATE INDEX IF NOT EXISTS watcher_submission_session ON watcher_submission(session, at) WHERE session IS NOT NULL;
 CREATE INDEX IF NOT EXISTS watcher_submission_ours ON watcher_submission(prompt_hash, at) WHERE origin = 0;
+CREATE INDEX IF NOT EXISTS watcher_submission_told ON watcher_submission(prompt_hash, at) WHERE key IS NULL;
 CREATE TABLE IF NOT EXISTS watcher_alias(key BLOB PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS watcher_import(first INTEGER PRIMARY KEY, last INTEGER NOT NULL);
 ";

@@ -31,6 +31,7 @@ use crate::{
     submission::{Outcome, Submission},
     tombstone::Tombstones,
     turn::Turn,
+    unclaimed::Unclaimed,
 };
 
 /// What a store has to say apart from its answers; the writer's thread adds to it.
@@ -81,6 +82,7 @@ pub(crate) struct Writer {
     pub(crate) guard: Guard,
     pub(crate) turn: Turn,
     notices: Notices,
+    unclaimed: Unclaimed,
     /// The form that everything was last made ready for.
     prepared: Option<Shape>,
     /// The first failure that nobody was waiting for; `close` tells it.
@@ -99,7 +101,8 @@ impl Queue {
         };
         let clock = Arc::clone(&options.clock);
         let turn = Turn::of(&mut database.conn).map_err(|error| database.error(error))?;
-        let writer = Writer { database, clock, guard, turn, notices, prepared: None, unheard: None };
+        let unclaimed = Unclaimed::default();
+        let writer = Writer { database, clock, guard, turn, notices, unclaimed, prepared: None, unheard: None };
         let counter = Arc::clone(&done);
         let thread = std::thread::Builder::new()
             .name("history-writer".to_owned())
@@ -257,6 +260,8 @@ impl Writer {
         let now = self.now();
         let path = self.database.path.clone();
         let sqlite = |error| Error::sqlite(&path, error);
+        // What it learns in a transaction that is rolled back is not so.
+        let unclaimed = std::mem::take(&mut self.unclaimed);
         loop {
             self.make_ready(now)?;
             let slice;
@@ -268,7 +273,7 @@ impl Writer {
                     continue;
                 }
                 check_writable(&shape, &path)?;
-                let ledger = Ledger::new(&transaction, &shape, &self.guard, now);
+                let ledger = Ledger::new(&transaction, &shape, &self.guard, &unclaimed, now);
                 let Some(reached) = ledger.yield_to_owner(&slice).map_err(sqlite)? else {
                     let result = work(&ledger, &transaction, &slice).map_err(|failure| match failure {
                         Failure::Sqlite(error) => sqlite(error),
@@ -277,6 +282,7 @@ impl Writer {
                     order::advance(&transaction, &shape).map_err(sqlite)?;
                     note_own_change(&transaction, &shape).map_err(sqlite)?;
                     transaction.commit().map_err(sqlite)?;
+                    self.unclaimed = unclaimed;
                     self.database.learn(&slice);
                     return Ok(result);
                 };

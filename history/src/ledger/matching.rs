@@ -1,6 +1,6 @@
 //! Which record or row a submission is, or comes right after: questions only, nothing is written.
 
-use rusqlite::{OptionalExtension as _, params};
+use rusqlite::{OptionalExtension as _, params, types::Value};
 
 use super::{Ledger, WINDOW, prompt_hash};
 use crate::{
@@ -151,25 +151,53 @@ impl Ledger<'_> {
     // repetition.
 
     fn record_before(&self, at: i64) -> rusqlite::Result<Option<(i64, String, i64)>> {
-        let sql = "SELECT h.id, h.prompt, s.at FROM
-                     (SELECT * FROM watcher_submission WHERE at <= ? ORDER BY at DESC, id DESC LIMIT 1000) s
-                   JOIN history h ON h.id = s.row WHERE s.origin <> 3 ORDER BY s.at DESC, s.id DESC LIMIT 1";
-        self.conn
-            .prepare_cached(sql)?
-            .query_row([at], |found| Ok((found.get(0)?, value::text(found, 1)?, found.get(2)?)))
-            .optional()
+        let sql =
+            "SELECT row, at, origin = 3 FROM watcher_submission WHERE at <= ? ORDER BY at DESC, id DESC LIMIT 1000";
+        let mut statement = self.conn.prepare_cached(sql)?;
+        let mut records = statement.query([at])?;
+        while let Some(record) = records.next()? {
+            let (row, at, is_imported): (i64, i64, bool) = (record.get(0)?, record.get(1)?, record.get(2)?);
+            if is_imported {
+                continue;
+            }
+            let prompt = self
+                .conn
+                .prepare_cached("SELECT prompt FROM history WHERE id = ?")?
+                .query_row([row], |found| value::text(found, 0))
+                .optional()?;
+            if let Some(prompt) = prompt {
+                return Ok(Some((row, prompt, at)));
+            }
+        }
+        Ok(None)
     }
 
     fn row_before(&self, at: i64) -> rusqlite::Result<Option<(i64, String, i64)>> {
-        let sql = "SELECT id, prompt, created_at FROM history
-                   WHERE created_at <= ? ORDER BY created_at DESC, id DESC LIMIT 1000";
-        let mut statement = self.conn.prepare_cached(sql)?;
-        let mut rows = statement.query([at])?;
-        while let Some(row) = rows.next()? {
-            let (id, time) = (row.get(0)?, value::number(row, 2)?);
-            if !self.is_from_import(id, time)? {
-                return Ok(Some((id, value::text(row, 1)?, time)));
+        let latest = "SELECT max(created_at) FROM history WHERE created_at <= ?";
+        let earlier = "SELECT max(created_at) FROM history WHERE created_at < ?";
+        // One row at a time: the owner's index has those of one second in the other order, and a burst has thousands.
+        let last =
+            "SELECT id, prompt, created_at FROM history WHERE created_at = ? AND id < ? ORDER BY id DESC LIMIT 1";
+        let time = |sql: &str, at: &Value| -> rusqlite::Result<Value> {
+            self.conn.prepare_cached(sql)?.query_row([at], |row| row.get(0))
+        };
+        let mut last = self.conn.prepare_cached(last)?;
+        let (mut second, mut below) = (time(latest, &at.into())?, i64::MAX);
+        for _ in 0..1000 {
+            if second == Value::Null {
+                return Ok(None);
             }
+            let found = last.query_row(params![second, below], |row| {
+                Ok((row.get(0)?, value::text(row, 1)?, value::number(row, 2)?))
+            });
+            let Some((id, prompt, created_at)) = found.optional()? else {
+                (second, below) = (time(earlier, &second)?, i64::MAX);
+                continue;
+            };
+            if !self.is_from_import(id, created_at)? {
+                return Ok(Some((id, prompt, created_at)));
+            }
+            below = id;
         }
         Ok(None)
     }

@@ -18,10 +18,11 @@ use crate::{
     known::Known,
     schema::Shape,
     submission::{Outcome, Recorded, Submission},
+    unclaimed::Unclaimed,
 };
 
 /// Two records of one submission by two programs lie at most so far apart (seconds).
-const WINDOW: i64 = 60;
+pub(crate) const WINDOW: i64 = 60;
 
 /// What a record points at whose row is gone: SQLite counts from 1.
 pub(crate) const NO_ROW: i64 = 0;
@@ -45,6 +46,7 @@ pub(crate) struct Ledger<'a> {
     conn: &'a Connection,
     shape: &'a Shape,
     guard: &'a Guard,
+    unclaimed: &'a Unclaimed,
     now: i64,
 }
 
@@ -57,8 +59,14 @@ struct Found {
 }
 
 impl<'a> Ledger<'a> {
-    pub(crate) fn new(conn: &'a Connection, shape: &'a Shape, guard: &'a Guard, now: i64) -> Self {
-        Self { conn, shape, guard, now }
+    pub(crate) fn new(
+        conn: &'a Connection,
+        shape: &'a Shape,
+        guard: &'a Guard,
+        unclaimed: &'a Unclaimed,
+        now: i64,
+    ) -> Self {
+        Self { conn, shape, guard, unclaimed, now }
     }
 
     /// The same rules on the same transaction, with another idea of the database's form.

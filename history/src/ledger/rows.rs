@@ -2,7 +2,7 @@
 
 use rusqlite::{OptionalExtension as _, params};
 
-use super::{Found, Ledger, Origin, WINDOW, prompt_hash};
+use super::{Found, Ledger, Origin, prompt_hash};
 use crate::{
     schema::Fts,
     submission::{EntryKey, Recorded, Submission},
@@ -137,18 +137,20 @@ impl Ledger<'_> {
     /// Claims a row that stands for this submission already: same prompt, near in time, same directory or none, not
     /// claimed by another key.
     pub(super) fn claim_row(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<Option<i64>> {
-        let sql = "SELECT id FROM history h
-                   WHERE created_at BETWEEN ?1 - ?4 AND ?1 + ?4 AND prompt = ?2
-                     AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
+        let sql = "SELECT EXISTS (SELECT 1 FROM history h
+                   WHERE id = ?1 AND prompt = ?2 AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
                      AND NOT EXISTS (SELECT 1 FROM watcher_submission
-                                     WHERE row = h.id AND key IS NOT NULL AND origin <> 2)
-                   ORDER BY abs(created_at - ?1), id LIMIT 1";
-        let row: Option<i64> = self
-            .conn
-            .prepare_cached(sql)?
-            .query_row(params![at, prompt, submission.cwd, WINDOW], |row| row.get(0))
-            .optional()?;
-        let Some(row) = row else { return Ok(None) };
+                                     WHERE row = h.id AND key IS NOT NULL AND origin <> 2))";
+        let mut is_free = self.conn.prepare_cached(sql)?;
+        let mut free = None;
+        for row in self.unclaimed.near(self.conn, self.shape, prompt, at)? {
+            if is_free.query_row(params![row, prompt, submission.cwd], |row| row.get(0))? {
+                free = Some(row);
+                break;
+            }
+        }
+        let Some(row) = free else { return Ok(None) };
+        self.unclaimed.remove(prompt, row);
         match self.unkeyed(row, at, submission, "origin <> 2")? {
             Some(id) => self.give_key(id, submission)?,
             None => self.note(row, prompt, at, submission, Origin::Theirs, None)?,
