@@ -9,6 +9,8 @@ use super::text::fit;
 const GAP: usize = 2;
 /// What the last column gets at least.
 const LEAST: usize = 12;
+/// What any other keeps of its text.
+const NARROWEST: usize = 4;
 
 /// Where a column's text stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,12 +83,19 @@ impl Grid {
             let Some(widest) = widest.max_by_key(|column| self.columns[**column].from).copied() else { break };
             shown.retain(|column| *column != widest);
         }
-        let widths: Vec<usize> = shown.iter().map(|column| wide(*column)).collect();
-        let before = before(&shown);
+        // The rest give way by what stands in them: the widest is cut.
+        let over = width.map_or(0, |width| (before(&shown) + LEAST).saturating_sub(width));
+        let mut widths: Vec<usize> = shown.iter().map(|column| wide(*column)).collect();
+        let before_last = widths.len().saturating_sub(1);
+        if let Some(widest) = widths[..before_last].iter_mut().max() {
+            *widest = widest.saturating_sub(over).max(NARROWEST.min(*widest));
+        }
+        let before: usize = widths[..before_last].iter().map(|wide| wide + GAP).sum();
         let room = width.map(|width| width.saturating_sub(before).max(LEAST));
         let line = |row: &Vec<String>| -> Vec<String> {
             let cells = shown.iter().zip(&widths).map(|(column, wide)| {
                 let text = cell(row, *column);
+                let text = if *column == last { text } else { fit(&text, *wide).into_owned() };
                 let pad = " ".repeat(wide.saturating_sub(text.width()));
                 match self.columns[*column].align {
                     _ if *column == last => room.map_or(text.clone(), |room| fit(&text, room).into_owned()),
@@ -116,5 +125,11 @@ mod tests {
         assert_eq!(at(Some(30))[1], "1    $2  a title that is long");
         assert_eq!(at(Some(18))[1], "1  a title that i…");
         assert!(Grid::new([Column::left("a")]).lines(None).is_empty());
+        let mut grid = Grid::new([Column::left("NAME"), Column::left("AGE"), Column::left("TITLE")]);
+        grid.row(["apple-w0t0p0:8C1B1D2E-0F2A".to_owned(), "2d".to_owned(), "a title of some length".to_owned()]);
+        let lines: Vec<String> = grid.lines(Some(30)).iter().map(|line| line.concat()).collect();
+        assert_eq!(lines, ["NAME         AGE  TITLE", "apple-w0t0…  2d   a title of …"]);
+        let line = grid.lines(Some(60))[1].concat();
+        assert!(line.contains("0F2A ") && line.width() <= 60, "{line}");
     }
 }

@@ -197,6 +197,73 @@ fn prompts() {
 }
 
 #[test]
+fn keeping_sessions_in_order() {
+    let there = ["sessions", "move", "--from", "/home/u/project", "--to", "/home/u/renamed"];
+    let back = ["sessions", "move", "--from", "/home/u/renamed", "--to", "/home/u/project", "--yes"];
+    let fixture = Fixture::new(&[Sessions::Project, Sessions::Broken]);
+    compare(
+        "keeping",
+        &fixture,
+        &[
+            &["sessions", "rename", "15c1", "notes of the release"],
+            &["sessions", "label", "15c1", "00000002", "first try"],
+            &["sessions", "label", "15c1", "00000002", "--remove"],
+            &["sessions", "label", "15c1", "0000000f", "first try"],
+            &with(&there, &["--dry-run"]),
+            &there,
+            &with(&there, &["--yes"]),
+            &back,
+            &back,
+            &["sessions", "move", "--from", "/home/u/broken", "--to", "/home/u/mended", "--dry-run"],
+            &["sessions", "fork", "15c9"],
+            &["sessions", "delete", "15c0", "15c1", "--dry-run"],
+            &["sessions", "delete", "15c0"],
+            &["sessions", "delete", "15c0", "15c1", "--yes"],
+            &["sessions", "restore"],
+            &["sessions", "restore", "15c"],
+            &["sessions", "restore", "15c0", "15c1"],
+            &["sessions", "restore", "15c0"],
+            &["sessions", "restore"],
+            &["sessions", "empty", "--yes"],
+        ],
+    );
+}
+
+#[test]
+fn coming_and_going() {
+    let fixture = Fixture::new(&[Sessions::Project, Sessions::Broken]);
+    fs::write(fixture.home().join("prompts.jsonl"), "\"from elsewhere\"\n{\"no\":1}\n").unwrap();
+    compare(
+        "coming-and-going",
+        &fixture,
+        &[
+            &["status"],
+            &["sync"],
+            &["sync", "--harness", "omp"],
+            &["history", "add", "typed by hand"],
+            &["history", "add", "typed by hand"],
+            &["history", "import", "prompts.jsonl"],
+            &["pointers", "set", "15c0", "--terminal", "pts-1"],
+            &["pointers", "set", "15c0"],
+            &["blobs", "collect"],
+            &["plugin", "install", "xcsh", "--dry-run"],
+            &["plugin", "install", "xcsh"],
+            &["plugin", "install", "xcsh"],
+            &["plugin", "uninstall", "xcsh"],
+            &["plugin", "uninstall", "xcsh"],
+            &["plugin", "install", "pi"],
+            &["service", "status"],
+            &["service", "uninstall"],
+            &["ext", "list", "--type", "todo", "--session", "15c0"],
+            &["ext", "get", "--type", "todo", "--session", "15c0"],
+            &["settings"],
+            &["detach", "--dry-run"],
+            &["detach"],
+        ],
+    );
+}
+
+#[test]
 fn pointers() {
     let fixture = Fixture::new(&[Sessions::Project]);
     let dir = fixture.agent().join("terminal-sessions");
@@ -282,6 +349,8 @@ fn every_key_of_the_settings_file_is_a_flag() {
 #[test]
 fn lines_fit_the_terminal() {
     let fixture = Fixture::new(&[Sessions::Project, Sessions::Broken, Sessions::Corpus]);
+    fixture.prints(&["sync"]);
+    fixture.prints(&["pointers", "set", "15c0", "--terminal", "apple-w0t0p0:8C1B1D2E-0F2A-4C5B-9B6D-6A7E8F901234"]);
     for columns in [40, 60, 100] {
         for words in [
             &["sessions", "list", "--all"][..],
@@ -289,6 +358,9 @@ fn lines_fit_the_terminal() {
             &["sessions", "tree", "15c0"],
             &["sessions", "tree", "d703", "--every"],
             &["sessions", "stats", "--all"],
+            &["history", "recent"],
+            &["history", "search", "login"],
+            &["pointers", "list"],
         ] {
             let output = fixture.command(words).env("COLUMNS", columns.to_string()).output().unwrap();
             for line in String::from_utf8(output.stdout).unwrap().lines() {
