@@ -175,9 +175,12 @@ impl Plugin {
             let _ = path.ancestors().skip(1).take_while(below).try_for_each(fs::remove_dir);
         }
         match fs::remove_file(&self.record) {
-            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error)?,
-            _ => Ok(steps),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error)?,
+            _ => {}
         }
+        // Our own directories for records, while there is nothing else in them.
+        let _ = self.record.ancestors().skip(1).take(2).try_for_each(fs::remove_dir);
+        Ok(steps)
     }
 
     fn record(&self) -> Result<Record> {

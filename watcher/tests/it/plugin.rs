@@ -50,6 +50,7 @@ fn each_harness_gets_its_plugin_and_loses_it_without_a_trace() {
         assert!(again.as_array().unwrap().iter().all(|file| file["step"] == "unchanged"), "{again}");
         world.json(&["plugin", "uninstall", harness]);
         assert!(all_files(&world).is_empty(), "{harness}");
+        assert!(!world.home().join(".local/state/watcher").exists(), "{harness}: the place of the record");
         assert_eq!(fs::read_dir(world.home().join(dir)).unwrap().count(), 0, "directories that we made go too");
     }
 }
