@@ -74,9 +74,11 @@ impl Output {
         let said = environment.variable("COLUMNS").and_then(|columns| columns.to_str()?.parse::<usize>().ok());
         let width = match said {
             Some(columns) => columns.max(20),
-            None if is_terminal => {
-                rustix::termios::tcgetwinsize(&stdout).map_or(80, |size| usize::from(size.ws_col).max(20))
-            }
+            // A terminal that does not know how wide it is says 0.
+            None if is_terminal => match rustix::termios::tcgetwinsize(&stdout).map(|size| size.ws_col) {
+                Ok(0) | Err(_) => 80,
+                Ok(columns) => usize::from(columns).max(20),
+            },
             None => UNBOUNDED,
         };
         Self { form, out: BufWriter::new(Box::new(stdout)), pager: None, is_terminal, colors, width }

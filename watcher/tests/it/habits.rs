@@ -36,20 +36,25 @@ fn answers_that_are_no_terminals_have_no_colours_and_no_pager() {
 #[test]
 fn a_terminal_gets_colours_unless_it_is_told_not_to() {
     let fixture = Fixture::new(&[Sessions::Project]);
-    let on_terminal = |variables: &str| {
+    let on_terminal_said = |variables: &str, words: &str| {
         let binary = env!("CARGO_BIN_EXE_watcher");
-        let command = format!("{variables} PAGER=cat {binary} sessions show 15c0");
+        let command = format!("{variables} PAGER=cat {binary} {words}");
         let mut script = std::process::Command::new("script");
         script.args(["-qec", &command, "/dev/null"]).env_clear().env("HOME", fixture.home()).env("TERM", "xterm");
         let output = script.env("PATH", "/usr/bin:/bin").env("SHELL", "/bin/sh").stdin(Stdio::null()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
     };
+    let on_terminal = |variables: &str| on_terminal_said(variables, "sessions show 15c0");
     let colored = on_terminal("");
     assert!(colored.contains("\u{1b}[1mLogin page\u{1b}[0m"), "{colored}");
     assert!(on_terminal("NO_COLOR=").contains('\u{1b}'), "an empty NO_COLOR says nothing");
     for plain in [on_terminal("NO_COLOR=1"), on_terminal("TERM=dumb")] {
         assert!(plain.contains("Login page") && !plain.contains('\u{1b}'), "{plain}");
     }
+    // Of this terminal nobody knows how wide it is; others are taken at their word.
+    let list = |set: &str| on_terminal_said(&format!("{set} NO_COLOR=1"), "sessions list --all");
+    assert!(list("stty columns 0 &&").contains("STATUS"));
+    assert!(!list("stty columns 40 &&").contains("STATUS"));
 }
 
 #[cfg(target_os = "linux")]
