@@ -157,6 +157,32 @@ fn settings_are_read_again_at_sighup_and_bad_ones_change_nothing() {
 }
 
 #[test]
+fn settings_under_which_the_history_cannot_be_opened_just_now_end_no_watcher() {
+    let world = World::new();
+    let config = world.home().join(".config");
+    fs::create_dir(&config).unwrap();
+    let mut session = Session::begin(&world, "--w--", "0000000000000d03", "/w");
+    session.user("one");
+    let watcher = world.run(&["--reconcile-interval", "3600"]);
+    let away = world.home().join("away.db");
+    fs::rename(world.history(), &away).unwrap();
+    fs::create_dir(world.history()).unwrap();
+    fs::write(config.join("watcher.toml"), "[default]\nnever_record = ['/x']\n").unwrap();
+    watcher.signal("HUP");
+    until("it says so", || {
+        let status = world.json(&["status"]);
+        let problem = status[0]["state"]["lastProblem"]["message"].as_str().unwrap_or_default();
+        problem.starts_with("the settings stay as they were: ")
+    });
+    fs::remove_dir(world.history()).unwrap();
+    fs::rename(&away, world.history()).unwrap();
+    session.user("two");
+    until("it follows on", || world.prompts() == ["one", "two"]);
+    watcher.signal("TERM");
+    assert_eq!(watcher.end().1, Some(0));
+}
+
+#[test]
 fn whatever_stands_in_a_state_file_status_answers() {
     let world = World::new();
     let place = world.agent().join(".watcher");
