@@ -1,12 +1,14 @@
 //! What a history holds already, for an import. Asking the database for each prompt would mean looking at every row of the
 //! same second, and a file of lines without times makes all its rows in one second.
 
-use std::collections::HashMap;
+use std::{
+    collections::{HashMap, hash_map::RandomState},
+    hash::{BuildHasher as _, Hash},
+};
 
 use rusqlite::Connection;
-use sha2::{Digest as _, Sha256};
 
-use crate::{database::Database, ledger::prompt_hash, schema::Form, value};
+use crate::{database::Database, schema::Form, value};
 
 /// So many rows are read at a time: beside a rollback journal, reading keeps others from writing.
 const ROWS_AT_ONCE: usize = 5_000;
@@ -15,9 +17,10 @@ const ROWS_AT_ONCE: usize = 5_000;
 #[derive(Debug, Default)]
 pub(crate) struct Known {
     /// By text, wherever and whenever it was submitted.
-    texts: HashMap<i64, i64>,
+    texts: HashMap<u128, i64>,
     /// By time, text and directory.
     rows: HashMap<u128, Same>,
+    fingerprints: Fingerprints,
     /// The rows up to this one are known.
     up_to: Option<i64>,
     /// The version of the schema in which they were read.
@@ -59,12 +62,13 @@ impl Known {
 
     /// Any row of this text.
     pub(crate) fn find_text(&self, prompt: &str) -> Option<i64> {
-        self.texts.get(&prompt_hash(prompt)).copied()
+        self.texts.get(&self.fingerprints.of(prompt)).copied()
     }
 
     /// A row that is this submission and that no earlier one of this import is: two of the same second are two.
     pub(crate) fn take(&mut self, prompt: &str, at: i64, cwd: Option<&str>) -> Option<i64> {
-        let same = self.rows.get_mut(&fingerprint(prompt, at, cwd)).filter(|same| same.left > 0)?;
+        let fingerprint = self.fingerprints.of((prompt, at, cwd));
+        let same = self.rows.get_mut(&fingerprint).filter(|same| same.left > 0)?;
         same.left -= 1;
         Some(same.row)
     }
@@ -75,8 +79,8 @@ impl Known {
     }
 
     fn add(&mut self, row: i64, prompt: &str, at: i64, cwd: Option<&str>, left: usize) {
-        self.texts.entry(prompt_hash(prompt)).or_insert(row);
-        self.rows.entry(fingerprint(prompt, at, cwd)).or_insert(Same { row, left: 0 }).left += left;
+        self.texts.entry(self.fingerprints.of(prompt)).or_insert(row);
+        self.rows.entry(self.fingerprints.of((prompt, at, cwd))).or_insert(Same { row, left: 0 }).left += left;
         self.up_to = self.up_to.max(Some(row));
     }
 
@@ -93,15 +97,15 @@ impl Known {
     }
 }
 
-/// A number that only equal submissions share.
-fn fingerprint(prompt: &str, at: i64, cwd: Option<&str>) -> u128 {
-    let mut digest = Sha256::new();
-    digest.update(at.to_le_bytes());
-    digest.update([u8::from(cwd.is_some())]);
-    digest.update(cwd.map_or(0, str::len).to_le_bytes());
-    digest.update(cwd.unwrap_or_default());
-    digest.update(prompt);
-    u128::from_le_bytes(digest.finalize()[..16].try_into().unwrap_or_default())
+/// Numbers that only equal things share, as long as the process lives: two hashes whose keys nobody knows.
+#[derive(Debug, Default)]
+struct Fingerprints([RandomState; 2]);
+
+impl Fingerprints {
+    fn of(&self, what: impl Hash) -> u128 {
+        let [high, low] = self.0.each_ref().map(|keys| keys.hash_one(&what));
+        u128::from(high) << 64 | u128::from(low)
+    }
 }
 
 #[cfg(test)]
