@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use history::HistoryStorage;
 use session_core::AgentDir;
 use session_core::follow::Position;
-use session_core::storage::{DirItem, FileKind, SessionStorage};
+use session_core::storage::{DirItem, FileKind, SessionStorage, Stat};
 
 use crate::discover::Filter;
 use crate::intake::Attention;
@@ -68,6 +68,7 @@ impl Plan {
             match kind {
                 Some(FileKind::File) if self.filter.admits(relative) => listing.files.push(path.as_path().into()),
                 Some(FileKind::Directory) if self.filter.enters(relative) => listing.dirs.push(path.as_path().into()),
+                None => listing.is_partial |= self.filter.enters(relative),
                 _ => {}
             }
         }
@@ -314,6 +315,12 @@ impl Engine {
             }
             // It may have appeared between the two looks.
             if !self.follow(root, found, report) {
+                let is_else = |stat: Option<Stat>| stat.is_some_and(|stat| stat.kind != FileKind::Directory);
+                if self.storage.stat(root).is_ok_and(is_else) {
+                    let message =
+                        format!("{}: this is no directory, and sessions are looked for in it", root.display());
+                    self.trouble(root, &message, found, report);
+                }
                 return;
             }
         }
@@ -341,6 +348,7 @@ impl Engine {
                     found.files.extend(listing.files.iter().cloned());
                     // In the order of their names, one after the other.
                     dirs.extend(listing.dirs.iter().rev().cloned());
+                    found.is_partial |= listing.is_partial;
                 }
                 Ok(None) => {}
                 Err(error) => self.trouble(&dir, &error.to_string(), found, report),

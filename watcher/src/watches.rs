@@ -44,6 +44,8 @@ struct Made {
 pub(crate) struct Listing {
     pub(crate) files: Vec<Arc<Path>>,
     pub(crate) dirs: Vec<Arc<Path>>,
+    /// A link leads nowhere that may have led to a directory: its disk may not be there now.
+    pub(crate) is_partial: bool,
 }
 
 /// What a directory is to us.

@@ -507,6 +507,43 @@ fn a_pointer_stays_when_its_session_was_never_seen_or_its_root_is_away() {
 }
 
 #[test]
+fn a_pointer_stays_while_the_disk_of_its_session_is_away() {
+    // K55
+    let mut world = World::new();
+    let disk = tempfile::tempdir().unwrap();
+    let dir = disk.path().join("sessions");
+    fs::create_dir(&dir).unwrap();
+    std::os::unix::fs::symlink(&dir, world.path("--linked--")).unwrap();
+    let path = world.begin("--linked--/x.jsonl", "away");
+    world.reconcile();
+    world.point("t", &path);
+    fs::rename(&dir, disk.path().join("unmounted")).unwrap();
+    world.reconcile();
+    assert!(world.target("t").is_some());
+    fs::rename(disk.path().join("unmounted"), &dir).unwrap();
+    append(&path, message(1, "back again"));
+    assert_eq!(world.reconcile().tally.added, 1);
+    // What is really gone is gone.
+    fs::remove_file(&path).unwrap();
+    world.reconcile();
+    assert_eq!(world.target("t"), None);
+}
+
+#[test]
+fn a_root_that_is_no_directory_is_told_once() {
+    let mut world = World::new();
+    let sessions = world.agent().sessions();
+    fs::remove_dir_all(&sessions).unwrap();
+    fs::write(&sessions, "").unwrap();
+    let problems = world.reconcile().problems;
+    assert!(problems.len() == 1 && problems[0].contains("this is no directory"), "{problems:?}");
+    assert_eq!(world.reconcile().problems, Vec::<String>::new());
+    fs::remove_file(&sessions).unwrap();
+    append(&world.begin("--w--/x.jsonl", "s"), message(1, "there now"));
+    assert_eq!(world.reconcile().tally.added, 1);
+}
+
+#[test]
 fn a_fresh_pointer_is_left_alone() {
     let mut world = World::new();
     world.reconcile();
