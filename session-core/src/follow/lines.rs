@@ -149,7 +149,8 @@ impl<'f> Reading<'f> {
     }
 
     /// Reads on, and says whether what is new is only more of a line whose end is not there: then nothing is delivered, and
-    /// nothing needs to be checked yet.
+    /// of what was read before only what the piece ended with is compared. Later that stands in the middle of the line, where
+    /// nobody looks any more.
     pub(super) fn goes_on_without_end(&mut self) -> Result<bool> {
         if self.position.start == Start::Invalid || self.slice.last_line == LastLine::Take {
             return Ok(false);
@@ -157,7 +158,10 @@ impl<'f> Reading<'f> {
         let fresh = self.scanned;
         self.fill()?;
         let fresh = &self.bytes[fresh..];
-        Ok(!fresh.is_empty() && self.at() == self.len && memchr(b'\n', fresh).is_none())
+        if fresh.is_empty() || self.at() < self.len || memchr(b'\n', fresh).is_some() {
+            return Ok(false);
+        }
+        self.samples.map_or(Ok(true), |[_, end]| end.matches(self.file))
     }
 
     /// Whether the piece of a line that an earlier pass read still stands in the file.

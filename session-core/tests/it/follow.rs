@@ -67,6 +67,29 @@ fn k49_three_pieces_and_a_restart_in_between() {
 }
 
 #[test]
+fn k50_a_piece_of_a_line_cut_and_grown_again_between_two_looks() {
+    let storage = MemorySessionStorage::new();
+    let begin = format!("{}\n", header("s"));
+    let line = |text: &str| {
+        format!(
+            r#"{{"type":"message","id":"00000001","parentId":null,"message":{{"role":"user","content":"{text}"}}}}"#
+        )
+    };
+    let (first, second) = (line(&("=".repeat(50) + &"a".repeat(200))), line(&("=".repeat(50) + &"b".repeat(300))));
+    write(&storage, format!("{begin}{}", &first[..250]).as_bytes());
+    let mut follower = Follower::new();
+    look(&mut follower, &storage);
+    // Nobody looks while the piece is short; it is longer than before when somebody does, and has no end yet.
+    let mut writer = storage.open_writer(path(), OpenMode::Truncate).unwrap();
+    writer.write(format!("{begin}{second}").as_bytes()).unwrap();
+    assert!(ids(&look(&mut follower, &storage)).is_empty());
+    write(&storage, b"\n");
+    let changes = look(&mut follower, &storage);
+    let delivered: Vec<String> = changes.entries().map(|entry| entry.json().unwrap().as_str().to_owned()).collect();
+    assert_eq!(delivered, [second], "what stands in the file");
+}
+
+#[test]
 fn k50_replaced_truncated_shorter_deleted_and_made_again() {
     let storage = MemorySessionStorage::new();
     let text = |lines: &[String]| lines.join("\n") + "\n";
