@@ -171,10 +171,7 @@ impl SessionManager {
 
     /// Checks that the session holds an entry.
     pub(super) fn known_entry(&self, id: &str) -> Result<()> {
-        if self.session.entry(id).is_some() {
-            return Ok(());
-        }
-        Err(Error::new(ErrorKind::UnknownEntry, "this session holds no such entry").on_entry(id.into()).at(&self.file))
+        super::known(&self.session, id, &self.file)
     }
 
     pub(super) fn refuse(&self, message: &str) -> Error {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::open::NewHeader;
-use super::{Host, SessionManager, State, lines_to_write};
+use super::{Host, SessionManager, State, known, lines_to_write, new_id, writable};
 use crate::artifacts::Artifacts;
 use crate::compose::Draft;
 use crate::disk::write_whole;
@@ -105,33 +105,16 @@ impl SessionManager {
         self.settle()?;
         let cwd = self.needs_cwd()?;
         let parent = self.file.to_string_lossy().into_owned();
-        let path = self.session.path_to(&Leaf::Entry(leaf.into()));
-        let labels = self.session.labels()?;
-        let log = self.session.log();
-        let kept: Vec<Index> = path.iter().copied().filter(|entry| log.kind(*entry) != EntryKind::Label).collect();
-        let rehung = Rehung::of(&self.session, &path);
-
         let in_memory = matches!(self.state, State::InMemory);
         let new = header_for(&self.host, &self.session, &cwd, &parent)?;
-        let mut lines = if in_memory {
-            let mut payloads = self.session.payloads();
-            kept.iter().map(|entry| payloads.line(*entry)).collect::<Result<_>>()?
-        } else {
-            lines_to_write(&self.session, &kept, &self.host.blobs())?
-        };
-        for (entry, line) in kept.iter().zip(&mut lines) {
-            *line = rehung.line(&self.session, *entry, std::mem::take(line));
-        }
-        let mut parent = kept.last().map(|last| log.id(*last).to_owned());
-        for id in kept.iter().map(|entry| log.id(*entry)) {
-            if let Some(label) = labels.get(id) {
-                let label_id = self.new_id();
-                let draft = Draft::new("label").text("targetId", id).text("label", label);
-                lines
-                    .push(draft.line(&label_id, parent.as_deref(), self.host.clock.now()).as_str().as_bytes().to_vec());
-                parent = Some(label_id);
+        let lines = branch_lines(&self.host, &self.session, leaf, |kept| {
+            if in_memory {
+                let mut payloads = self.session.payloads();
+                kept.iter().map(|entry| payloads.line(*entry)).collect()
+            } else {
+                lines_to_write(&self.session, kept, &self.host.blobs())
             }
-        }
+        })?;
         let mut branch = Self::write_new(&self.host, &new, &self.dir, lines)?;
         if in_memory {
             branch.state = State::InMemory;
@@ -142,6 +125,23 @@ impl SessionManager {
         self.switch_to(branch);
         self.set_pointer();
         Ok(Some(file))
+    }
+
+    /// The same `[T6]` of a session that is only read: a new session of `cwd` beside `source`, older versions migrated.
+    ///
+    /// # Errors
+    /// As [`fork_from`](Self::fork_from); [`ErrorKind::UnknownEntry`]; [`ErrorKind::ReadOnly`] for a session of a newer version.
+    pub fn branch_from(host: &Host, source: &Path, leaf: &str, cwd: &Path) -> Result<Self> {
+        let session = Session::read_from(Arc::clone(&host.storage), source)?;
+        let Some(header) = session.header() else {
+            return Err(Error::new(ErrorKind::InvalidInput, "this file holds no session to branch from").at(source));
+        };
+        writable(header, source)?;
+        known(&session, leaf, source)?;
+        let new = header_for(host, &session, cwd, &source.to_string_lossy())?;
+        let lines = branch_lines(host, &session, leaf, |kept| lines_to_write(&session, kept, &host.blobs()))?;
+        let dir = source.parent().map(Path::to_owned).unwrap_or_default();
+        Ok(Self::write_new(host, &new, &dir, lines)?.pointing())
     }
 
     /// What is owed to the file is written before something is made from it.
@@ -168,6 +168,35 @@ fn header_for(host: &Host, source: &Session, cwd: &Path, parent: &str) -> Result
         }
     }
     NewHeader::make(host, cwd, &extra)
+}
+
+/// The lines of the path to `leaf` without its label entries, as `lines` has them, then fresh ones for the labels in force on
+/// what is kept.
+fn branch_lines(
+    host: &Host,
+    session: &Session,
+    leaf: &str,
+    lines: impl FnOnce(&[Index]) -> Result<Vec<Vec<u8>>>,
+) -> Result<Vec<Vec<u8>>> {
+    let path = session.path_to(&Leaf::Entry(leaf.into()));
+    let labels = session.labels()?;
+    let log = session.log();
+    let kept: Vec<Index> = path.iter().copied().filter(|entry| log.kind(*entry) != EntryKind::Label).collect();
+    let rehung = Rehung::of(session, &path);
+    let mut lines = lines(&kept)?;
+    for (entry, line) in kept.iter().zip(&mut lines) {
+        *line = rehung.line(session, *entry, std::mem::take(line));
+    }
+    let mut parent = kept.last().map(|last| log.id(*last).to_owned());
+    for id in kept.iter().map(|entry| log.id(*entry)) {
+        if let Some(label) = labels.get(id) {
+            let label_id = new_id(host, session);
+            let draft = Draft::new("label").text("targetId", id).text("label", label);
+            lines.push(draft.line(&label_id, parent.as_deref(), host.clock.now()).as_str().as_bytes().to_vec());
+            parent = Some(label_id);
+        }
+    }
+    Ok(lines)
 }
 
 /// What the removal of label entries changes for those that referred to them.

@@ -225,11 +225,7 @@ impl SessionManager {
         if matches!(self.state, State::Closed) {
             return Err(Error::new(ErrorKind::Closed, "the session was closed").at(&self.file));
         }
-        if !self.header().version().is_writable() {
-            let message = "the session is of a newer or unknown version and can only be read; fork it with the program that wrote it";
-            return Err(Error::new(ErrorKind::ReadOnly, message).at(&self.file));
-        }
-        Ok(())
+        writable(self.header(), &self.file)
     }
 
     /// Appends an entry below the leaf `[T1, W2, W3, W5]`: in memory at once, then to the disk.
@@ -277,12 +273,7 @@ impl SessionManager {
     }
 
     fn new_id(&self) -> String {
-        loop {
-            let id = format!("{:08x}", self.host.ids.entry_bits());
-            if self.session.entry(&id).is_none() {
-                return id;
-            }
-        }
+        new_id(&self.host, &self.session)
     }
 
     /// Works on the file: lock, refresh, work, unlock `[W6]`. A migration that is owed comes first `[L4]`.
@@ -400,6 +391,34 @@ fn lines_to_write(session: &Session, entries: &[Index], blobs: &BlobStore) -> Re
         });
     }
     Ok(lines)
+}
+
+/// An entry id that the session does not hold yet `[F3]`.
+fn new_id(host: &Host, session: &Session) -> String {
+    loop {
+        let id = format!("{:08x}", host.ids.entry_bits());
+        if session.entry(&id).is_none() {
+            return id;
+        }
+    }
+}
+
+/// Whether we know what to write into a session `[F9]`.
+fn writable(header: &Header, file: &Path) -> Result<()> {
+    if header.version().is_writable() {
+        return Ok(());
+    }
+    let message =
+        "the session is of a newer or unknown version and can only be read; fork it with the program that wrote it";
+    Err(Error::new(ErrorKind::ReadOnly, message).at(file))
+}
+
+/// Whether a session holds an entry.
+fn known(session: &Session, id: &str, file: &Path) -> Result<()> {
+    if session.entry(id).is_some() {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::UnknownEntry, "this session holds no such entry").on_entry(id.into()).at(file))
 }
 
 /// Where an entry's line stands in the file; none for an entry that is only in memory.

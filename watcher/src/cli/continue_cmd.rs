@@ -133,7 +133,8 @@ struct Facts {
 fn facts(path: &Path) -> Result<Facts> {
     let session = Session::read(path)?;
     let id = session.header().map(|header| header.id().to_string()).unwrap_or_default();
-    let activity = session.entries().filter_map(session_core::Entry::timestamp).max();
+    let begun = session.header().and_then(session_core::Header::timestamp);
+    let activity = session.entries().filter_map(session_core::Entry::timestamp).max().or(begun);
     Ok(Facts { id, name: named::called(&session)?, activity })
 }
 

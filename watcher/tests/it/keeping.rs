@@ -111,6 +111,18 @@ fn forks_and_copies_leave_the_old_session_as_it_was() {
     assert_eq!(lines(&copy)[0]["cwd"], "/home/u/other");
     assert_eq!(fs::read_to_string(copy.with_extension("").join("0.bash.log")).unwrap(), "log");
 
+    // A session of an old version is brought up to date in the branch, and stays old where it is.
+    let old = fixture.sessions().join("--home-u-project--/2026-01-03T09-30-00-000Z_15a0ffee00000009.jsonl");
+    let header = r#"{"type":"session","id":"15a0ffee00000009","timestamp":"2026-01-03T09:30:00.000Z","cwd":"/home/u"}"#;
+    let entry =
+        r#"{"type":"message","timestamp":"2026-01-03T09:30:01.000Z","message":{"role":"user","content":"old"}}"#;
+    fs::write(&old, format!("{header}\n{entry}\n{entry}\n")).unwrap();
+    let tree = fixture.json("sessions.tree", &["sessions", "tree", "15a0"]);
+    let branch = made(&["sessions", "fork", "15a0", "--at", tree[0]["id"].as_str().unwrap()]);
+    assert_eq!((lines(&branch).len(), &lines(&branch)[0]["version"]), (2, &3.into()));
+    assert_eq!(lines(&branch)[0]["parentSession"], old.to_str().unwrap());
+    assert_eq!(fs::read_to_string(&old).unwrap(), format!("{header}\n{entry}\n{entry}\n"));
+
     let after = fixture.picture();
     assert!(before.iter().all(|(path, was)| after.get(path) == Some(was)), "something old was changed");
     assert_eq!(fixture.fails(&["sessions", "fork", "15c0", "--at", "zz"]).0, 3);

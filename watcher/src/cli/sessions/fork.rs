@@ -44,15 +44,14 @@ impl Fork {
         let read = self.session.read(context)?;
         self.force.check(&path)?;
         let host = context.host()?;
+        let cwd = read.header().and_then(session_core::Header::cwd).unwrap_or_default();
+        let cwd = if cwd.is_empty() { context.directory(None)? } else { cwd.into() };
         let new = if let Some(at) = &self.at {
             let entry = named::entry(&read, at)?;
-            let mut session = SessionManager::open(&host, &path, None)?;
-            session.create_branched_session(entry.as_str())?;
-            copy_artifacts(&host, &path, &session)?;
-            session
+            let branch = SessionManager::branch_from(&host, &path, entry.as_str(), &cwd)?;
+            copy_artifacts(&host, &path, &branch)?;
+            branch
         } else {
-            let cwd = read.header().and_then(session_core::Header::cwd).unwrap_or_default();
-            let cwd = if cwd.is_empty() { context.directory(None)? } else { cwd.into() };
             fork_whole(&host, &path, &cwd, path.parent())?
         };
         finish(context, "sessions.fork", &path, new)
