@@ -28,8 +28,10 @@ use crate::storage::{StorageReader, read_range};
 const HEAD_LEN: usize = 64;
 /// How much before the position is looked at again: the end of an entry, its message's time in most.
 const TAIL_LEN: usize = 32;
-/// How much of the beginning of a piece of a line is looked at again: an entry's base.
-const BEGINNING_LEN: usize = 96;
+/// How much of the beginning of a piece of a line is looked at again: type and id of an entry.
+const BEGINNING_LEN: usize = 64;
+/// What is compared when a line in pieces ends, at most: what stands before it, what it began with, and its last piece's end.
+const AT_THE_END: usize = HEAD_LEN + TAIL_LEN + BEGINNING_LEN + TAIL_LEN;
 
 /// A line whose end has not been read yet.
 #[derive(Debug)]
@@ -40,6 +42,8 @@ pub(super) struct OpenLine {
     bytes: Option<Vec<u8>>,
     /// What it begins and ends with.
     samples: [Fingerprint; 2],
+    /// Bytes of it that were compared while it grew.
+    compared: usize,
 }
 
 impl OpenLine {
@@ -95,6 +99,8 @@ pub(super) struct Reading<'f> {
     open_len: u64,
     /// What the open line begins and ends with: those of an earlier look, or of one that is too long to keep.
     samples: Option<[Fingerprint; 2]>,
+    /// Bytes of the open line that were compared while it grew.
+    compared: usize,
     too_long: bool,
     has_slot: bool,
     /// What was found in a last line without a line feed.
@@ -129,6 +135,7 @@ impl<'f> Reading<'f> {
             scanner: Scanner::new(),
             open_len: 0,
             samples: None,
+            compared: 0,
             too_long: false,
             has_slot: false,
             unended: Vec::new(),
@@ -142,6 +149,7 @@ impl<'f> Reading<'f> {
         self.scanner = open.scanner;
         self.open_len = open.len;
         self.samples = Some(open.samples);
+        self.compared = open.compared;
         self.too_long = open.bytes.is_none();
         self.bytes.push(&open.bytes.unwrap_or_default());
         self.scanned = self.bytes.len();
@@ -149,8 +157,9 @@ impl<'f> Reading<'f> {
     }
 
     /// Reads on, and says whether what is new is only more of a line whose end is not there: then nothing is delivered, and
-    /// of what was read before only what the piece ended with is compared. Later that stands in the middle of the line, where
-    /// nobody looks any more.
+    /// of what was read before only what the piece ended with is compared: later that stands in the middle of the line, where
+    /// nobody looks any more. A line that is short for the pieces in which it comes is not compared as often, so that never
+    /// more is read than twice what was appended.
     pub(super) fn goes_on_without_end(&mut self) -> Result<bool> {
         if self.position.start == Start::Invalid || self.slice.last_line == LastLine::Take {
             return Ok(false);
@@ -161,7 +170,15 @@ impl<'f> Reading<'f> {
         if fresh.is_empty() || self.at() < self.len || memchr(b'\n', fresh).is_some() {
             return Ok(false);
         }
-        self.samples.map_or(Ok(true), |[_, end]| end.matches(self.file))
+        let compared = self.compared + TAIL_LEN;
+        let is_affordable = self.open_len + fresh.len() as u64 >= (AT_THE_END + compared) as u64;
+        match self.samples {
+            Some([_, end]) if is_affordable => {
+                self.compared = compared;
+                end.matches(self.file)
+            }
+            _ => Ok(true),
+        }
     }
 
     /// Whether the piece of a line that an earlier pass read still stands in the file.
@@ -241,6 +258,7 @@ impl<'f> Reading<'f> {
             self.line_start = end + 1;
             self.open_len = 0;
             self.samples = None;
+            self.compared = 0;
             self.too_long = false;
             if self.position.start == Start::Invalid {
                 return Ok(());
@@ -476,6 +494,7 @@ impl<'f> Reading<'f> {
             len: self.open_len,
             bytes: (!self.too_long).then_some(rest),
             samples,
+            compared: self.compared,
         })
     }
 

@@ -17,8 +17,8 @@
 //!
 //! New lines only. A look that finds new lines reads them once, and at most 96 bytes more to make sure that it is still the
 //! file it was, however large that is. A line that arrives in pieces is read in pieces, once, as long as the same follower
-//! sees them; when its end is there, at most 128 bytes of the pieces are compared. A look that finds nothing but more of a
-//! line without its end delivers nothing and compares only the 32 bytes that the piece ended with: what else became of the
+//! sees them; when its end is there, at most 96 bytes of the pieces are compared. A look that finds nothing but more of a
+//! line without its end delivers nothing and compares at most the 32 bytes that the piece ended with: what else became of the
 //! file shows when the line ends, or at a look that takes the last line.
 //!
 //! # The last line
