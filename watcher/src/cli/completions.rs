@@ -10,6 +10,7 @@ use anyhow::{Context as _, Result};
 use clap::{Args, FromArgMatches as _, ValueEnum};
 use clap_complete::env::{Elvish, Fish, Powershell, Shells, Zsh};
 use clap_complete::{ArgValueCompleter, CompletionCandidate};
+use serde::Serialize;
 use session_core::storage::FileSessionStorage;
 use session_core::{AgentDir, Catalog, Environment, ListDepth, Pointers, Session, SystemClock, Trash};
 
@@ -38,6 +39,7 @@ Examples:
 
 `make install` does this.")]
 pub(crate) struct Completions {
+    /// The shell
     shell: Shell,
 }
 
@@ -48,6 +50,12 @@ enum Shell {
     Fish,
     Powershell,
     Zsh,
+}
+
+#[derive(Serialize)]
+struct Script {
+    shell: String,
+    script: String,
 }
 
 /// Answers a shell that asks, and ends the process then.
@@ -65,7 +73,10 @@ impl Completions {
         if matches!(self.shell, Shell::Zsh) {
             script.extend_from_slice(AUTOLOADED.as_bytes());
         }
-        context.out.raw(&script)?;
+        if !context.out.is_json() {
+            context.out.raw(&script)?;
+        }
+        context.out.json("completions", Script { shell: name, script: String::from_utf8(script)? })?;
         Ok(Exit::Done)
     }
 }

@@ -76,25 +76,26 @@ struct Cli {
     command: Command,
 }
 
-/// What every command understands.
+/// What every command understands. In a help it comes after what is the command's own.
 #[derive(Clone, Debug, Args)]
 struct Common {
     #[arg(
         long,
         value_name = "DIR",
         global = true,
+        display_order = 101,
         help = "An agent directory; may be given more than once [default: the first of $PI_CODING_AGENT_DIR, \
                 $HOME/$PI_CONFIG_DIR/agent, ~/.xcsh/agent]"
     )]
     agent_dir: Vec<PathBuf>,
     /// The agent directory of a harness; of claude-code, the history of what its hooks told; all: the first three
-    #[arg(long, value_name = "NAME", global = true)]
+    #[arg(long, value_name = "NAME", global = true, display_order = 102)]
     harness: Option<HarnessName>,
     /// Print one JSON object
-    #[arg(long, global = true)]
+    #[arg(long, global = true, display_order = 103)]
     json: bool,
     /// Say more on standard error; twice for everything
-    #[arg(short, long, action = clap::ArgAction::Count, global = true)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 104)]
     verbose: u8,
 }
 

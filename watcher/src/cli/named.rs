@@ -1,6 +1,6 @@
 //! From what a person typed to a session: an id, the beginning of one, a path, or a name; else what is nearest to it.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Args;
@@ -86,18 +86,48 @@ pub(super) fn entry(session: &Session, wanted: &str) -> Result<EntryId> {
     }
 }
 
+/// What a name led to.
+enum Found {
+    /// A session's file.
+    File(PathBuf),
+    /// No session has this name: why the command can't go on that needs one.
+    Nothing(anyhow::Error),
+}
+
 /// The file of the session that a person named `[R4]`. A name counts where no id fits.
 pub(super) fn find(context: &Context, wanted: &str) -> Result<PathBuf> {
+    match look_up(context, wanted)? {
+        Found::File(path) => Ok(path),
+        Found::Nothing(error) => Err(error),
+    }
+}
+
+/// The id of the session that a person named; what they typed when there is none: what is kept of a session outlives it.
+///
+/// # Errors
+/// When several sessions have this name.
+pub(super) fn id(context: &Context, wanted: &str) -> Result<String> {
+    match look_up(context, wanted)? {
+        Found::File(path) => {
+            let session = Session::read(&path).ok();
+            let id = session.as_ref().and_then(Session::header).map(|header| header.id().to_string());
+            Ok(id.or_else(|| id_in_name(&path)).unwrap_or_else(|| wanted.to_owned()))
+        }
+        Found::Nothing(_) => Ok(wanted.to_owned()),
+    }
+}
+
+fn look_up(context: &Context, wanted: &str) -> Result<Found> {
     let cwd = context.environment.cwd()?;
     let catalog = context.catalog()?.with_depth(ListDepth::Header);
     match catalog.resolve(wanted, cwd, None) {
         Ok(Some(found)) => {
             let path = cwd.join(found.path());
-            if path.exists() {
-                Ok(path)
-            } else {
-                Err(missing(format!("{}: there is no such file", path.display()), &[]))
+            // What can't be looked at is there, and reading it says what is wrong.
+            if matches!(path.try_exists(), Ok(false)) {
+                return Ok(Found::Nothing(missing(format!("{}: there is no such file", path.display()), &[])));
             }
+            Ok(Found::File(path))
         }
         Ok(None) => by_name(&catalog, wanted),
         Err(error) if error.kind() == ErrorKind::Ambiguous => Err(missing(error.to_string(), &[])),
@@ -105,22 +135,36 @@ pub(super) fn find(context: &Context, wanted: &str) -> Result<PathBuf> {
     }
 }
 
-fn by_name(catalog: &Catalog, wanted: &str) -> Result<PathBuf> {
+fn by_name(catalog: &Catalog, wanted: &str) -> Result<Found> {
     let listing = catalog.clone().with_depth(ListDepth::Prefix).list_all()?;
     let is_it = |session: &&SessionInfo| session.name().to_lowercase() == wanted.trim().to_lowercase();
     let fitting: Vec<&SessionInfo> = listing.sessions.iter().filter(is_it).collect();
     match fitting.as_slice() {
-        [only] => Ok(only.path().to_owned()),
+        [only] => Ok(Found::File(only.path().to_owned())),
         [] => {
+            // A file that can't be read as a session has its id in its name all the same.
+            let wanted_id = wanted.trim().to_lowercase();
+            let is_it = |path: &Path| id_in_name(path).is_some_and(|id| id.to_lowercase().starts_with(&wanted_id));
+            let mut broken = listing.problems.iter().filter(|problem| is_it(problem.path()));
+            if let (Some(only), None) = (broken.next(), broken.next()) {
+                return Ok(Found::File(only.path().to_owned()));
+            }
             let ids = listing.sessions.iter().map(|session| session.id().to_string());
             let names = listing.sessions.iter().map(SessionInfo::name);
-            Err(missing(format!("no session is called {wanted:?}"), &nearest(wanted, ids.chain(names))))
+            let meant = nearest(wanted, ids.chain(names));
+            Ok(Found::Nothing(missing(format!("no session is called {wanted:?}"), &meant)))
         }
         _ => {
             let ids: Vec<String> = fitting.iter().map(|session| format!("\n  {}", session.id())).collect();
             Err(missing(format!("{} sessions have this name; say which:{}", ids.len(), ids.concat()), &[]))
         }
     }
+}
+
+/// The id in a file's name, `<time>_<id>.jsonl` `[D3]`.
+fn id_in_name(path: &Path) -> Option<String> {
+    let stem = path.file_stem()?.to_string_lossy();
+    stem.rsplit_once('_').map(|(_, id)| id.to_owned())
 }
 
 /// Those that are most like `wanted`, best first.

@@ -63,6 +63,23 @@ struct Envelope<'a, T: Serialize> {
     data: T,
 }
 
+/// Standard output, whose failures say what it is that failed.
+struct Stdout(io::Stdout);
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes).map_err(|error| of_stdout(&error))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.flush().map_err(|error| of_stdout(&error))
+    }
+}
+
+fn of_stdout(error: &io::Error) -> io::Error {
+    io::Error::new(error.kind(), format!("standard output: {error}"))
+}
+
 impl Output {
     pub(crate) fn new(form: Form, environment: &Environment) -> Self {
         let stdout = io::stdout();
@@ -81,7 +98,7 @@ impl Output {
             },
             None => UNBOUNDED,
         };
-        Self { form, out: BufWriter::new(Box::new(stdout)), pager: None, is_terminal, colors, width }
+        Self { form, out: BufWriter::new(Box::new(Stdout(stdout))), pager: None, is_terminal, colors, width }
     }
 
     /// Sends what follows through a pager, when a person reads text at a terminal. Without a pager that starts it is printed
@@ -192,7 +209,7 @@ impl Output {
         let flushed = self.out.flush();
         if let Some(mut pager) = self.pager.take() {
             // The pager sees the end only when its input is closed.
-            self.out = BufWriter::new(Box::new(io::stdout()));
+            self.out = BufWriter::new(Box::new(Stdout(io::stdout())));
             // How a pager ended is between it and its reader.
             let _ = pager.wait();
         }

@@ -52,8 +52,8 @@ struct Which {
     /// The harness
     #[arg(value_name = "HARNESS")]
     host: Host,
-    /// Only show what would be done
-    #[arg(long)]
+    /// Only say what would be done
+    #[arg(short = 'n', long)]
     dry_run: bool,
 }
 

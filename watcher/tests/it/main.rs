@@ -8,6 +8,7 @@
 
 mod corrupt;
 mod daemon;
+mod edges;
 mod exactly_once;
 mod ext;
 mod first_cut;

@@ -6,7 +6,7 @@ use anyhow::{Result, anyhow};
 use clap::Args;
 use history::{Scope, Selection};
 
-use crate::cli::{Context, completions, times};
+use crate::cli::{Context, completions, named, times};
 use crate::exit::{Exit, Refusal};
 
 /// Of a selection, the prompts in which a regular expression is found.
@@ -26,13 +26,13 @@ pub(super) struct Where {
     /// Only what was typed in this directory or below it
     #[arg(long, value_name = "DIR")]
     below: Option<PathBuf>,
-    /// Only what was typed in this session
-    #[arg(long, value_name = "ID", add = completions::sessions())]
+    /// Only what was typed in this session: its id or the beginning of one, its file, or its name
+    #[arg(long, value_name = "SESSION", add = completions::sessions())]
     session: Option<String>,
     /// Only what was typed since: 2026-01-05, 12h, 7d
     #[arg(long, value_name = "TIME")]
     since: Option<String>,
-    /// Only what was typed until
+    /// Only what was typed until then; a day means its beginning
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
 }
@@ -54,7 +54,7 @@ impl Where {
             (None, None) => Scope::everywhere(),
         };
         if let Some(session) = &self.session {
-            scope = scope.session(Self::session_id(context, session)?);
+            scope = scope.session(named::id(context, session)?);
         }
         if let Some(since) = &self.since {
             scope = scope.since(time(since)?);
@@ -63,15 +63,6 @@ impl Where {
             scope = scope.until(time(until)?);
         }
         Ok(scope)
-    }
-
-    /// The whole id of a session that is there; of one that is gone, what was typed.
-    fn session_id(context: &Context, wanted: &str) -> Result<String> {
-        let found = context.catalog()?.matching(wanted, context.environment.cwd()?, None)?;
-        Ok(match found.as_slice() {
-            [only] => only.id().to_string(),
-            _ => wanted.to_owned(),
-        })
     }
 
     pub(super) fn is_everywhere(&self) -> bool {

@@ -23,14 +23,14 @@ const SHOWN: usize = 20;
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  watcher history delete 4711 4712                  these rows, as `recent` and `search` number them
+  watcher history delete 4711 4712
   watcher history delete --matching 'sk-[a-z0-9]+' --dry-run
   watcher history delete --session 15c0 --yes
 
 Nothing brings a deleted prompt back but typing it again. Session files and
 earlier copies of the history still hold the text; they are named at the end.")]
 pub(crate) struct Delete {
-    /// Rows
+    /// These prompts, as `recent` and `search` number them
     #[arg(value_name = "ROW")]
     rows: Vec<i64>,
     /// Prompts in which this regular expression is found

@@ -13,10 +13,10 @@ use crate::exit::{Exit, Refusal};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  watcher history show 4711             the row, as `recent` and `search` number it
+  watcher history show 4711
   watcher history show 4711 --json")]
 pub(crate) struct Show {
-    /// Rows
+    /// The prompts, as `recent` and `search` number them
     #[arg(required = true, value_name = "ROW")]
     rows: Vec<i64>,
 }

@@ -193,7 +193,9 @@ pub(super) fn heading(out: &mut Output, turn: &Turn) -> Result<()> {
 pub(super) fn call(out: &mut Output, name: &str, arguments: Option<&str>, whole: bool) -> Result<()> {
     let arguments = arguments.unwrap_or_default();
     if !whole {
-        let room = out.columns().unwrap_or(120).saturating_sub(5 + name.len()).max(10);
+        let columns = out.columns().unwrap_or(120);
+        let name = text::fit(&clean(name), columns / 2).into_owned();
+        let room = columns.saturating_sub(5 + text::width(&name)).max(10);
         return out.toned(Tone::Faint, &format!("  → {name} {}", text::fit(&clean(&gist(arguments)), room)));
     }
     out.pieces(&[(Tone::Plain, "  → "), (Tone::Strong, name)])?;

@@ -15,6 +15,11 @@ use crate::exit::Exit;
 
 /// Columns of text that an outline leaves at least, however deep it is.
 const LEAST: usize = 24;
+/// Columns of lines that are drawn at most: each level repeats those of all above it, so that a deep outline would be as long as
+/// it is wide.
+const DEEPEST: usize = 120;
+/// What part of a terminal a label may take.
+const LABEL: usize = 3;
 
 /// The tree of a session: branches, labels, the leaf, compactions
 #[derive(Debug, Args)]
@@ -68,7 +73,11 @@ impl Tree {
             let prefix = columns.map_or_else(|| node.prefix.clone(), |columns| narrowed(&node.prefix, columns));
             let mark = if node.on_path { "● " } else { "○ " };
             let role = node.role.as_deref().unwrap_or(&node.r#type);
-            let label = node.label.as_ref().map(|label| format!("[{label}] ")).unwrap_or_default();
+            let label = match (&node.label, columns) {
+                (Some(label), Some(columns)) => format!("[{}] ", fit(&clean(label), columns / LABEL)),
+                (Some(label), None) => format!("[{label}] "),
+                (None, _) => String::new(),
+            };
             let leaf = if node.is_leaf { " ◀" } else { "" };
             let used: usize = [&prefix, mark, &node.id, " ", role, " ", &label, leaf].map(width).iter().sum();
             // As it will be printed: a tab is as wide as a space.
@@ -167,15 +176,19 @@ fn indent(nodes: &mut [Node], parents: &[Option<usize>]) {
             below[node] = before;
         } else {
             let is_last = siblings.last() == Some(&node);
-            nodes[node].prefix = format!("{before}{}", if is_last { "└─" } else { "├─" });
-            below[node] = format!("{before}{}", if is_last { "  " } else { "│ " });
+            nodes[node].prefix = inner(&format!("{before}{}", if is_last { "└─" } else { "├─" }), DEEPEST);
+            below[node] = inner(&format!("{before}{}", if is_last { "  " } else { "│ " }), DEEPEST);
         }
     }
 }
 
-/// The lines that fit a narrow terminal: the outer ones become an ellipsis.
+/// The lines that fit a narrow terminal.
 fn narrowed(prefix: &str, columns: usize) -> String {
-    let room = (columns / 2).min(columns.saturating_sub(LEAST)).max(2);
+    inner(prefix, (columns / 2).min(columns.saturating_sub(LEAST)).max(2))
+}
+
+/// As many of the inner lines as there is room for; the outer ones become an ellipsis.
+fn inner(prefix: &str, room: usize) -> String {
     let len = prefix.chars().count();
     if len <= room {
         return prefix.to_owned();
