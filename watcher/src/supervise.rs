@@ -13,13 +13,14 @@ use session_core::{AgentDir, Timestamp};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use crate::engine::{Engine, Moment, Report};
+use crate::exit::{Exit, Refusal};
 use crate::logging::Logging;
 use crate::mending;
 use crate::place::{Place, Running};
 use crate::readiness::Readiness;
 use crate::settings::{AgentSettings, Polling, Sources};
 use crate::source::notify::NotifySource;
-use crate::source::poll::PollSource;
+use crate::source::poll::{self, PollSource};
 use crate::source::{Hint, NoSource, Source};
 use crate::state::{self, Board};
 use crate::terminals::Processes;
@@ -234,6 +235,7 @@ fn follow(
         let source = source(&settings, order);
         let made = engine(&agent, &store, settings.clone(), source, board.clone(), Arc::clone(stop));
         let told = match made {
+            Err(_) if !store.is_in_place() => Told::Lost,
             Err(error) if mending::is_corrupt(&error) => Told::Corrupt,
             Err(error) => break Err(error),
             Ok(mut engine) => {
@@ -291,12 +293,13 @@ fn follow(
             Told::Lost => {
                 // With the agent directory our lock goes, too.
                 drop((store, running));
-                match prepare(agent.clone(), settings.clone()) {
-                    Ok(anew) => {
+                match prepare_anew(&agent, &mut settings, ordered, &board) {
+                    Ok(Some(anew)) => {
                         (store, running) = (anew.store, anew.running);
                         board.change(|state| state.started = state::now());
                         board.problem("the history was deleted or another took its place; it was opened anew");
                     }
+                    Ok(None) => break Ok(()),
                     Err(error) => break Err(error),
                 }
             }
@@ -308,6 +311,43 @@ fn follow(
     board.close();
     let _ = publisher.join();
     result
+}
+
+/// Prepares an agent directory whose history is lost, as soon as that works: whoever takes the directory away may still be at
+/// it. None when it is told to stop first.
+///
+/// # Errors
+/// Another watcher was faster.
+fn prepare_anew(
+    agent: &AgentDir,
+    settings: &mut AgentSettings,
+    ordered: &Receiver<Order>,
+    board: &Board,
+) -> Result<Option<Prepared>> {
+    loop {
+        // Nothing is made in the place of a directory that is away.
+        if agent.root().is_dir() {
+            match prepare(agent.clone(), settings.clone()) {
+                Ok(prepared) => return Ok(Some(prepared)),
+                Err(error) if runs_elsewhere(&error) => return Err(error),
+                Err(error) => board.problem(&format!("the history can't be opened anew yet: {error:#}")),
+            }
+        }
+        let again = Instant::now() + poll::INTERVAL;
+        loop {
+            match ordered.recv_timeout(again.saturating_duration_since(Instant::now())) {
+                // Everything is looked at once it is open.
+                Ok(Order::Look(_)) => {}
+                Ok(Order::Follow(new)) => *settings = *new,
+                Err(RecvTimeoutError::Timeout) => break,
+                Ok(Order::Stop) | Err(RecvTimeoutError::Disconnected) => return Ok(None),
+            }
+        }
+    }
+}
+
+fn runs_elsewhere(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<Refusal>().is_some_and(|refusal| refusal.exit == Exit::AlreadyRunning)
 }
 
 /// Why an engine's time is over.

@@ -88,6 +88,35 @@ fn an_agent_directory_that_is_made_anew_under_a_watcher_is_its_own_again() {
     assert_eq!(watcher.end().1, Some(0));
 }
 
+#[test]
+fn a_history_that_cannot_be_opened_anew_yet_is_opened_later() {
+    let world = World::new();
+    Session::begin(&world, "--w--", "0000000000000c06", "/w").user("gone with it");
+    let log = world.home().join("watcher.log");
+    let watcher = world.run(&["--reconcile-interval", "1", "--log-file", log.to_str().unwrap()]);
+    until("it is gone", || fs::remove_dir_all(world.agent()).is_ok() || !world.agent().exists());
+    // Made anew, with something in the place of what the watcher needs.
+    let making = world.home().join("making");
+    fs::create_dir(&making).unwrap();
+    fs::write(making.join(".watcher"), "").unwrap();
+    until("it is there again", || {
+        fs::rename(&making, world.agent()).is_ok() || {
+            let _ = fs::remove_dir_all(world.agent());
+            false
+        }
+    });
+    let logged = || {
+        let files = fs::read_dir(world.home()).unwrap().map(|file| file.unwrap().path());
+        files.filter(|file| file.is_file()).map(|file| fs::read_to_string(file).unwrap()).collect::<String>()
+    };
+    until("it says what is wrong", || logged().contains("can't be opened anew yet"));
+    fs::remove_file(world.agent().join(".watcher")).unwrap();
+    Session::begin(&world, "--w--", "0000000000000c07", "/w").user("new");
+    until("it follows the new one", || world.history().exists() && world.finds("new"));
+    watcher.signal("TERM");
+    assert_eq!(watcher.end().1, Some(0));
+}
+
 /// Rows, also while the table is being made.
 fn count(world: &World) -> usize {
     let conn = Connection::open(world.history()).unwrap();
