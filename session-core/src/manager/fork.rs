@@ -61,12 +61,14 @@ impl SessionManager {
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] for a missing source, [`ErrorKind::NotAFile`] for one that is no file,
-    /// [`ErrorKind::InvalidInput`] for one that holds no session.
+    /// [`ErrorKind::InvalidInput`] for one that holds no session, [`ErrorKind::ReadOnly`] for one of a newer version `[F9]`.
     pub fn fork_from(host: &Host, source: &Path, cwd: &Path, dir: Option<&Path>) -> Result<Self> {
         let session = Session::read_from(Arc::clone(&host.storage), source)?;
         let Some(header) = session.header() else {
             return Err(Error::new(ErrorKind::InvalidInput, "this file holds no session to fork").at(source));
         };
+        // What its entries mean, and whether they are so in a session of ours, nobody knows.
+        writable(header, source)?;
         let parent = header.id().as_str().to_owned();
         let default = host.agent.session_dir(cwd, &host.environment, host.storage.as_ref())?;
         let dir = dir.map_or(default, Path::to_owned);
@@ -130,7 +132,7 @@ impl SessionManager {
     /// The same `[T6]` of a session that is only read: a new session of `cwd` beside `source`, older versions migrated.
     ///
     /// # Errors
-    /// As [`fork_from`](Self::fork_from); [`ErrorKind::UnknownEntry`]; [`ErrorKind::ReadOnly`] for a session of a newer version.
+    /// As [`fork_from`](Self::fork_from); [`ErrorKind::UnknownEntry`].
     pub fn branch_from(host: &Host, source: &Path, leaf: &str, cwd: &Path) -> Result<Self> {
         let session = Session::read_from(Arc::clone(&host.storage), source)?;
         let Some(header) = session.header() else {

@@ -129,6 +129,30 @@ fn k7_what_cannot_be_opened_is_left_alone() {
 }
 
 #[test]
+fn a_session_of_a_newer_version_becomes_no_session_of_ours() {
+    // [F9]
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path());
+    let source = dir.path().join("newer.jsonl");
+    let header =
+        r#"{"type":"session","version":4,"id":"15c0000000000004","timestamp":"2026-01-05T09:30:00.000Z","cwd":"/w"}"#;
+    let entry =
+        r#"{"type":"message","id":"00000001","parentId":null,"timestamp":"2026-01-05T09:30:01.000Z","message":{}}"#;
+    let text = format!("{header}\n{entry}\n");
+    fs::write(&source, &text).unwrap();
+    let forks = dir.path().join("forks");
+    let errors = [
+        SessionManager::fork_from(&host, &source, Path::new("/w"), Some(&forks)).unwrap_err(),
+        SessionManager::branch_from(&host, &source, "00000001", Path::new("/w")).unwrap_err(),
+    ];
+    for error in errors {
+        assert_eq!((error.kind(), error.path()), (ErrorKind::ReadOnly, Some(source.as_path())), "{error}");
+    }
+    assert!(!forks.exists());
+    assert_eq!(fs::read_to_string(&source).unwrap(), text);
+}
+
+#[test]
 fn k6_a_repair_rebuilds_the_header_and_keeps_the_original() {
     // [L1b, L3]
     let dir = tempfile::tempdir().unwrap();
