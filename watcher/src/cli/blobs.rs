@@ -70,7 +70,7 @@ impl Blobs {
 
 impl Collect {
     fn run(self, context: &mut Context) -> Result<Exit> {
-        let store = BlobStore::new(storage(), context.agent()?.blobs(), context.clock()?);
+        let store = BlobStore::new(storage(), context.agent_there()?.blobs(), context.clock()?);
         let scope = scope(context)?;
         let plan = with_progress(|| "looking for images that are named…".to_owned(), || store.plan_collection(&scope))?;
         let mut shown = Shown::of(&plan);

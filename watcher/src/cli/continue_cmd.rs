@@ -80,6 +80,9 @@ impl Continue {
             return become_command(command, likely.session());
         }
         let facts = likely.session().map(facts).transpose()?;
+        if likely.session().is_none() {
+            context.tell_absence(&context.agent()?);
+        }
         let (reason, why) = reason(&likely);
         let out = &mut context.out;
         if let Some(path) = likely.session() {

@@ -59,8 +59,8 @@ impl Detach {
                 kept: Vec::new(),
                 left: Vec::new(),
             };
-            if !agent.root().exists() {
-                bail!("{}: there is no such agent directory", agent.root().display());
+            if let Some(absence) = context.absence(&agent) {
+                return Err(Refusal::new(Exit::NotFound, absence).into());
             }
             let what = format!("Take everything of the watcher's out of {}", context.homely(agent.root()));
             if !self.confirm.ask(context, &what)? {

@@ -294,6 +294,9 @@ impl Which {
         let cwd = context.environment.cwd()?;
         let Some(wanted) = &self.session else {
             let likely = context.catalog()?.most_likely(cwd, None, context.terminal().as_ref())?;
+            if likely.session().is_none() {
+                context.agent_there()?;
+            }
             let message = "this directory has no session; name one with --session";
             return Ok(likely.session().ok_or_else(|| Refusal::new(Exit::NotFound, message))?.to_owned());
         };

@@ -123,6 +123,21 @@ impl Common {
         };
         Selection { dirs: self.agent_dir.clone(), harnesses, strangers }
     }
+
+    /// A command as somebody would type it who means the same agent directory.
+    fn command(&self, words: &str) -> String {
+        let mut command = vec![format!("watcher {words}")];
+        for dir in &self.agent_dir {
+            let dir = dir.display().to_string();
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"/._-+,:@%".contains(&byte);
+            let dir = if dir.bytes().all(is_plain) { dir } else { format!("'{}'", dir.replace('\'', "'\\''")) };
+            command.push(format!("--agent-dir {dir}"));
+        }
+        if let Some(name) = self.harness.and_then(|name| name.to_possible_value()) {
+            command.push(format!("--harness {}", name.get_name()));
+        }
+        command.join(" ")
+    }
 }
 
 #[derive(Debug, Subcommand)]
@@ -198,7 +213,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if output::is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
             let exit = Exit::of(&error);
-            context.out.failure(&error, exit);
+            context.out.failure(&error, exit, &context.common.command("history check --repair"));
             exit
         }
     };

@@ -129,7 +129,10 @@ fn look_up(context: &Context, wanted: &str) -> Result<Found> {
             }
             Ok(Found::File(path))
         }
-        Ok(None) => by_name(&catalog, wanted),
+        Ok(None) => match context.absence(&context.agent()?) {
+            Some(absence) => Ok(Found::Nothing(missing(absence, &[]))),
+            None => by_name(&catalog, wanted),
+        },
         Err(error) if error.kind() == ErrorKind::Ambiguous => Err(missing(error.to_string(), &[])),
         Err(error) => Err(error.into()),
     }

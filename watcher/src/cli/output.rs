@@ -216,13 +216,13 @@ impl Output {
         Ok(flushed?)
     }
 
-    /// Why the command failed.
-    pub(crate) fn failure(&mut self, error: &anyhow::Error, exit: Exit) {
+    /// Why the command failed; `repair` is the command that would mend a corrupt history.
+    pub(crate) fn failure(&mut self, error: &anyhow::Error, exit: Exit, repair: &str) {
         let message = told(error);
         self.failed(&message, exit);
         remark(&format!("watcher: {message}"));
         if mending::is_corrupt(error) {
-            remark("`watcher history check --repair` does that, and keeps what can still be read");
+            remark(&format!("`{repair}` does that, and keeps what can still be read"));
         }
     }
 

@@ -163,7 +163,7 @@ fn list(context: &mut Context) -> Result<Exit> {
         let age = time_ago(Timestamp::from_system(stored.modified()), now);
         grid.row([format!("{}{here}", shown.terminal), age, shown.state.to_owned(), cwd, session]);
     }
-    if stored.is_empty() && !context.out.is_json() {
+    if !context.tell_absence(&context.agent()?) && stored.is_empty() && !context.out.is_json() {
         remark("no terminal has a pointer");
     }
     context.out.grid(&grid)?;
@@ -175,7 +175,7 @@ impl Show {
     fn run(self, context: &mut Context) -> Result<Exit> {
         let storage = storage();
         let terminal = terminal(context, self.terminal.as_deref())?;
-        let pointers = Pointers::new(&*storage, context.agent()?.terminal_sessions());
+        let pointers = Pointers::new(&*storage, context.agent_there()?.terminal_sessions());
         let Some(stored) = pointers.read(&terminal)? else {
             let all = read_all(context, &*storage)?;
             let near = named::nearest(terminal.as_str(), all.iter().map(|one| one.terminal().as_str().to_owned()));
@@ -236,7 +236,7 @@ impl Set {
 impl Prune {
     fn run(self, context: &mut Context) -> Result<Exit> {
         let storage = storage();
-        let agent = context.agent()?;
+        let agent = context.agent_there()?;
         if !agent.sessions().is_dir() {
             bail!("{}: the sessions are not there, so nothing can be told of the pointers", agent.sessions().display());
         }

@@ -51,6 +51,7 @@ impl Status {
             if condition == Condition::Stopped {
                 exit = Exit::NotFound;
             }
+            context.tell_absence(&agent);
             let out = &mut context.out;
             out.line(&format!("{}: {}", agent.root().display(), condition.name()))?;
             if let Some(holder) = &holder {

@@ -10,7 +10,9 @@ use session_core::{
 };
 
 use super::Context;
+use super::output::remark;
 use crate::agents;
+use crate::exit::{Exit, Refusal};
 use crate::settings::{AgentSettings, Keys, Level, Sources};
 
 /// Pins the time, so that what is shown today is shown tomorrow: transcripts, documentation, tests.
@@ -20,6 +22,43 @@ impl Context {
     /// The one agent directory that the command is about.
     pub(super) fn agent(&self) -> Result<AgentDir> {
         agents::resolve_one(&self.common.selection(), &self.environment)
+    }
+
+    /// The same, for a command that is about something in it.
+    ///
+    /// # Errors
+    /// [`Exit::NotFound`] when it is not there.
+    pub(super) fn agent_there(&self) -> Result<AgentDir> {
+        let agent = self.agent()?;
+        match self.absence(&agent) {
+            Some(absence) => Err(Refusal::new(Exit::NotFound, absence).into()),
+            None => Ok(agent),
+        }
+    }
+
+    /// Says that an agent directory is not there: to a question that lists things nothing is an answer, and this is why.
+    pub(super) fn tell_absence(&self, agent: &AgentDir) -> bool {
+        let absence = self.absence(agent);
+        if let Some(absence) = &absence {
+            remark(absence);
+        }
+        absence.is_some()
+    }
+
+    /// That an agent directory is not there; none when it is, or when what belongs to it lies elsewhere `[D2]`.
+    pub(super) fn absence(&self, agent: &AgentDir) -> Option<String> {
+        let places = [agent.root().to_owned(), agent.sessions(), agent.history_db()];
+        // What can't be looked at is there, and whoever reads it says what is wrong.
+        if places.iter().any(|place| !matches!(place.try_exists(), Ok(false))) {
+            return None;
+        }
+        let root = self.homely(agent.root());
+        Some(match self.common.selection().strangers.first() {
+            Some(name) => {
+                format!("{root}: no hook of {name} has told a prompt yet; `watcher plugin install {name}` sets that up")
+            }
+            None => format!("{root}: there is no such agent directory; --agent-dir and --harness name others"),
+        })
     }
 
     /// Its sessions. Reads; never writes its cache.

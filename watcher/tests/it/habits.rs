@@ -110,6 +110,72 @@ fn failures_are_said_once_on_standard_error_with_their_code() {
 }
 
 #[test]
+fn an_agent_directory_that_is_not_there_is_named_once() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    let before = fixture.picture();
+    // Questions that list things are answered: there is nothing. What is about one thing does not find it.
+    for (code, commands) in [
+        (
+            0,
+            &[
+                &["sessions", "list"][..],
+                &["sessions", "list", "--all"],
+                &["sessions", "recent"],
+                &["sessions", "stats"],
+                &["sessions", "restore"],
+                &["history", "recent"],
+                &["history", "search", "login"],
+                &["history", "export"],
+                &["pointers", "list"],
+                &["sync"],
+            ][..],
+        ),
+        (
+            3,
+            &[
+                &["history", "stats"],
+                &["history", "check"],
+                &["status"],
+                &["continue"],
+                &["detach", "--dry-run"],
+                &["detach", "--yes"],
+                &["blobs", "collect"],
+                &["plugin", "install", "omp"],
+                &["pointers", "show", "pts-1"],
+                &["pointers", "prune", "--yes"],
+                &["sessions", "show", "15c0"],
+                &["sessions", "stats", "15c0"],
+                &["sessions", "delete", "15c0", "--yes"],
+                &["sessions", "restore", "15c0"],
+                &["sessions", "empty", "--yes"],
+                &["sessions", "move", "--from", "/a", "--to", "/b"],
+                &["ext", "get", "--type", "todo"],
+            ],
+        ),
+    ] {
+        for words in commands {
+            for form in [&[][..], &["--json"]] {
+                let output = fixture.output(&[*words, &["--harness", "omp"], form].concat());
+                let said = String::from_utf8(output.stderr).unwrap();
+                assert_eq!(output.status.code(), Some(code), "{words:?} {form:?}: {said}");
+                assert_eq!(said.matches(".omp/agent: ").count(), 1, "{words:?} {form:?}: {said}");
+                assert_eq!(said.matches("there is no such ").count(), 1, "{words:?} {form:?}: {said}");
+            }
+        }
+    }
+    assert!(fixture.picture() == before, "looking made something");
+    // A harness of another family has no directory until it told something.
+    let told = fixture.output(&["history", "search", "x", "--harness", "claude-code"]);
+    let told = String::from_utf8(told.stderr).unwrap();
+    assert!(told.contains("`watcher plugin install claude-code`"), "{told}");
+    // A hint means the directory that was asked about.
+    fs::create_dir_all(fixture.home().join("it's/agent")).unwrap();
+    let hint = fixture.output(&["history", "recent", "--agent-dir", "it's/agent"]);
+    let hint = String::from_utf8(hint.stderr).unwrap();
+    assert!(hint.contains(r"`watcher sync --agent-dir 'it'\''s/agent'`"), "{hint}");
+}
+
+#[test]
 fn input_of_any_kind_makes_no_command_panic() {
     let fixture = Fixture::new(&[Sessions::Project, Sessions::Broken]);
     let long = "x".repeat(5000);

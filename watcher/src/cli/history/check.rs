@@ -69,17 +69,17 @@ impl Check {
             store.close()?;
             repaired = true;
         }
+        let repair = context.common.command("history check --repair");
         for problem in &health.file {
             context.out.toned(Tone::Bad, &format!("file: {problem}"))?;
         }
         if let Some(problem) = &health.index {
             context.out.toned(Tone::Bad, &format!("index: {problem}"))?;
-            context.out.line("`watcher history check --repair` builds the index anew")?;
+            context.out.line(&format!("`{repair}` builds the index anew"))?;
         }
         if !health.file.is_empty() {
-            context
-                .out
-                .line("`watcher history check --repair` moves the file aside and saves what is readable in it")?;
+            let what = "moves the file aside and saves what is readable in it";
+            context.out.line(&format!("`{repair}` {what}"))?;
         }
         if health.is_well() {
             context.out.line(if repaired { "the index was built anew; all is well" } else { "all is well" })?;
@@ -110,7 +110,8 @@ impl Check {
             plural(rebuilt.salvaged(), "prompt"),
             rebuilt.aside().display()
         ))?;
-        context.out.line("`watcher sync` adds what the session files hold")?;
+        let sync = context.common.command("sync");
+        context.out.line(&format!("`{sync}` adds what the session files hold"))?;
         context.out.json("history.check", Shown { well: true, file: Vec::new(), index: None, repaired: true })?;
         Ok(Exit::Done)
     }

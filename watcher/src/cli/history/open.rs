@@ -16,8 +16,12 @@ pub(super) fn for_reading(context: &Context) -> Result<Option<HistoryStorage>> {
     let agent = context.agent()?;
     take_spooled(&agent, context);
     let path = agent.history_db();
+    if context.tell_absence(&agent) {
+        return Ok(None);
+    }
     if !path.exists() {
-        remark(&format!("{}: there is no history yet; `watcher sync` fills it", path.display()));
+        let sync = context.common.command("sync");
+        remark(&format!("{}: there is no history yet; `{sync}` fills it", context.homely(&path)));
         return Ok(None);
     }
     let store = OpenOptions::new().access(Access::ReadOnly).open(&path)?;

@@ -36,6 +36,7 @@ impl Empty {
         let now = context.now()?;
         let before = self.before.as_deref().map(|text| times::named(text, now)).transpose();
         let before = before.map_err(|message| anyhow!(Refusal::new(Exit::Usage, message)))?;
+        context.agent_there()?;
         let mut items = deleted(context)?;
         items.retain(|one| before.is_none_or(|before| one.item.deleted() < before));
         let what = format!("Delete {} of the trash for good", plural(items.len(), "session"));

@@ -158,16 +158,10 @@ impl List {
 /// Says that there are no sessions, of a directory or at all, and where others may be.
 pub(super) fn say_none(context: &Context, cwd: Option<&Path>) -> Result<()> {
     let agent = context.agent()?;
-    if context.out.is_json() {
+    if context.tell_absence(&agent) || context.out.is_json() {
         return Ok(());
     }
     remark(&match cwd {
-        _ if !agent.root().exists() => {
-            format!(
-                "{}: there is no such agent directory; --agent-dir and --harness name others",
-                agent.root().display()
-            )
-        }
         Some(cwd) => format!("{}: no sessions; --all shows those of every directory", cwd.display()),
         None => format!("{}: no sessions", agent.sessions().display()),
     });

@@ -62,6 +62,7 @@ impl Move {
             None => ways::of_project(context, &context.directory(self.from.as_deref())?, &to)?,
         };
         if ways.is_empty() {
+            context.agent_there()?;
             let from = self.from.as_deref().unwrap_or(Path::new("")).display().to_string();
             return Err(Refusal::new(Exit::NotFound, format!("{from}: no session is of this directory")).into());
         }

@@ -44,6 +44,7 @@ impl Restore {
         if self.sessions.is_empty() {
             return show(context, &deleted);
         }
+        context.agent_there()?;
         let mut chosen: Vec<&Deleted> = Vec::new();
         for wanted in &self.sessions {
             let found = find(&deleted, wanted)?;
@@ -112,7 +113,7 @@ pub(super) fn deleted(context: &Context) -> Result<Vec<Deleted>> {
 }
 
 fn show(context: &mut Context, deleted: &[Deleted]) -> Result<Exit> {
-    if deleted.is_empty() && !context.out.is_json() {
+    if deleted.is_empty() && !context.tell_absence(&context.agent()?) && !context.out.is_json() {
         remark("the trash is empty");
     }
     let now = context.now()?;
