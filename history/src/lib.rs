@@ -1,5 +1,22 @@
 //! The prompt store: every prompt that was typed to a coding agent, in one SQLite file, found again by search.
 //!
+//! Begin with [`HistoryStorage`]:
+//!
+//! ```
+//! # fn main() -> Result<(), history::Error> {
+//! # let dir = tempfile::tempdir().unwrap();
+//! use history::{HistoryStorage, Scope, SearchOptions};
+//!
+//! let store = HistoryStorage::open(dir.path().join("history.db"))?;
+//! store.add("fix the login page", Some("/home/u/project")).wait()?;
+//! let page = store.search("log fix", &SearchOptions::new(20))?;
+//! assert_eq!(page.entries()[0].prompt(), "fix the login page");
+//! assert!(store.recent(20, &Scope::directory("/elsewhere"))?.is_empty());
+//! store.close()?;
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! The file is shared with the harness that owns it and may be writing at the same time, so this crate behaves as a
 //! guest: it keeps the harness's schema and journal mode, holds the write lock for at most a tenth of a second, puts
 //! everything of its own into tables whose names begin with [`TABLE_PREFIX`], and can take all of that away again.
@@ -25,21 +42,6 @@
 //! `created_at` is read whole for each prompt that comes from a session file.
 //!
 //! It knows nothing of session files, command lines or async runtimes.
-//!
-//! ```
-//! # fn main() -> Result<(), history::Error> {
-//! # let dir = tempfile::tempdir().unwrap();
-//! use history::{HistoryStorage, Scope, SearchOptions};
-//!
-//! let store = HistoryStorage::open(dir.path().join("history.db"))?;
-//! store.add("fix the login page", Some("/home/u/project")).wait()?;
-//! let page = store.search("log fix", &SearchOptions::new(20))?;
-//! assert_eq!(page.entries()[0].prompt(), "fix the login page");
-//! assert!(store.recent(20, &Scope::directory("/elsewhere"))?.is_empty());
-//! store.close()?;
-//! # Ok(())
-//! # }
-//! ```
 
 mod bulk;
 mod candidates;

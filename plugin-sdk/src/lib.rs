@@ -1,5 +1,31 @@
 //! For extension authors: state that follows the branch, messages to the model, lifecycle.
 //!
+//! ```
+//! use plugin_sdk::{Extension, Saved, Version, testing::FakeSession};
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Debug, PartialEq, Serialize, Deserialize)]
+//! struct Todo {
+//!     items: Vec<String>,
+//! }
+//!
+//! // Once: a name, a type, and the version of its shape.
+//! let todo = Extension::new("todo")?.state::<Todo>(Version(1));
+//!
+//! // With any session: a `SessionManager`, or, as here, the one for tests.
+//! let mut session = FakeSession::new();
+//! let begin = session.user("buy what we need");
+//! let list = Todo { items: vec!["milk".into()] };
+//! todo.save(&mut session, &list)?;
+//! assert_eq!(todo.save(&mut session, &list)?, Saved::Unchanged);
+//! assert_eq!(todo.load(&session)?, Some(list));
+//!
+//! // The state is the branch's: where it was not saved yet, there is none.
+//! session.branch_to(&begin);
+//! assert_eq!(todo.load(&session)?, None);
+//! # Ok::<(), plugin_sdk::Error>(())
+//! ```
+//!
 //! Everything begins with an [`Extension`] and works on a [`SessionWriter`]: a `SessionManager`, or a [`LiveSession`] when
 //! listeners should hear what happens.
 //!
@@ -9,7 +35,7 @@
 //! * [`MessageDraft`]: messages to the model, checked before anything is written.
 //! * [`LiveSession`]: events for listeners, whose failures never touch what is stored.
 //! * [`Subscription`]: what other processes append.
-//! * [`put_blob`] and [`get_blob`]: what is too large for a state. Texts of tools belong into the session's artifacts
+//! * [`put_blob`] and [`get_blob`]: what is too large for a state. Texts of tools belong in the session's artifacts
 //!   (`SessionManager::save_artifact`).
 //! * [`testing`]: a fake session; a test of an extension is five lines. [`examples`]: programs to begin from.
 //!
@@ -21,9 +47,10 @@
 //! `session_core::session_writers` who has a file open before you write to it; `watcher ext save` does that and refuses,
 //! also for a minute after somebody else wrote.
 //!
-//! A session's file appears with the model's first answer. Until then everything is in memory
-//! (`SessionManager::is_on_disk`), and a file that is no session is kept and never added to
-//! (`SessionManager::take_notices` says so).
+//! A session made with `SessionManager::create` has no file before the model's first answer: until then everything is in
+//! memory (`SessionManager::is_on_disk`). One that was opened by its path is written from its first entry on. Where that path
+//! holds something that is no session, a new session is made as by `create`; what was there is kept beside it and never added
+//! to (`SessionManager::take_notices` says so).
 //!
 //! # What other programs see
 //!

@@ -1,5 +1,37 @@
 //! Sessions of coding agents: the file format, its tree of entries, the context for the model, durable writing, blobs,
 //! finding sessions and terminal pointers.
+//!
+//! Where to begin:
+//!
+//! - [`Catalog`] finds sessions: what there are, which one a name means, which one to continue.
+//! - [`Session`] reads one: entries, tree, context for the model, usage, damage. It never writes.
+//! - [`SessionManager`] writes one: appends, branches, forks, names, moves. A [`Host`] says where, and with which clock.
+//! - [`follow`] tails a file that others write.
+//! - [`BlobStore`] holds the images that sessions name, [`Pointers`] say which session a terminal is at.
+//!
+//! ```
+//! # fn main() -> session_core::Result<()> {
+//! # let home = tempfile::tempdir().unwrap();
+//! # let home = home.path();
+//! use session_core::{AgentDir, Catalog, Environment, Host, JsonText, Leaf, Session, SessionManager};
+//!
+//! let (agent, environment) = (AgentDir::at(home.join(".xcsh/agent"))?, Environment::new(home));
+//! let host = Host::new(agent.clone(), environment.clone());
+//! let mut writer = SessionManager::create(&host, home, None)?;
+//! writer.append_message(&JsonText::parse(r#"{"role":"user","content":"fix the login page","timestamp":1}"#)?)?;
+//! writer.append_message(&JsonText::parse(r#"{"role":"assistant","content":[],"timestamp":2}"#)?)?;
+//! writer.close()?;
+//!
+//! let listing = Catalog::new(agent, environment).list(Some(home), None)?;
+//! assert_eq!(listing.sessions[0].first_message(), "fix the login page");
+//! let session = Session::read(listing.sessions[0].path())?;
+//! assert_eq!(session.context(&Leaf::Current)?.messages().len(), 2);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! All of it touches the disk through a [`storage::SessionStorage`], and takes time, ids and environment from its caller.
+//! Tags such as `[F3]` number the rules that the code keeps; ARCHITECTURE.md lists them by letter.
 
 mod artifacts;
 mod blob;
