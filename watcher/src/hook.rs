@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, Result, bail};
 use session_core::storage::FileSessionStorage;
-use session_core::{AgentDir, Environment, Harness, Json, JsonText, Pointers, TerminalId};
+use session_core::{AgentDir, Environment, Harness, Json, JsonKind, JsonText, Pointers, TerminalId};
 
 use crate::agents::{self, Selection};
 use crate::place::Place;
@@ -67,6 +67,9 @@ impl Event {
     pub(crate) fn parse(json: &str) -> Result<Self> {
         let json = JsonText::parse(json).map_err(|error| anyhow::anyhow!("the event is no JSON: {error}"))?;
         let json = json.view();
+        if json.kind() != JsonKind::Object {
+            bail!("standard input is no JSON object: it holds another value");
+        }
         let text = |key: &str| json.get(key).and_then(Json::text).map(std::borrow::Cow::into_owned);
         let some = |key: &str| text(key).filter(|text| !text.is_empty());
         let prompt = || text("prompt").context("a prompt event without a `prompt`");

@@ -3,6 +3,7 @@
 //! Nothing is decided here. Commands are thin files in `cli` over the engine and the libraries.
 
 mod agents;
+mod cause;
 mod cli;
 mod discover;
 mod engine;

@@ -12,6 +12,7 @@ use session_core::storage::{FileSessionStorage, SessionStorage};
 use session_core::{AgentDir, Timestamp};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
+use crate::cause;
 use crate::engine::{Engine, Moment, Report};
 use crate::exit::{Exit, Refusal};
 use crate::logging::Logging;
@@ -87,7 +88,7 @@ fn look_once(prepared: &Prepared, stop: &Arc<AtomicBool>, board: &Board) -> Resu
     let mut engine = engine(agent, store, settings.clone(), Box::new(NoSource), board.clone(), Arc::clone(stop))?;
     engine.look_once();
     let mut report = engine.reconcile(Moment { tick: Duration::ZERO, clock: SystemTime::now() });
-    report.problems.extend(spooled.err().map(|error| format!("{error:#}")));
+    report.problems.extend(spooled.err().map(|error| cause::told(&error)));
     match &report.failed {
         Some(error) => Err(error.clone().into()),
         None if stop.load(Ordering::Relaxed) => bail!("stopped before all was read; run it again for the rest"),
@@ -172,7 +173,7 @@ fn reload(orders: &[(AgentDir, Sender<Order>)], sources: &Sources, logging: &Log
             }
         }
         Err(error) => {
-            tracing::error!("the settings stay as they were: {error:#}");
+            tracing::error!("the settings stay as they were: {}", cause::told(&error));
             for (_, order) in orders {
                 let _ = order.send(Order::Look(Hint::Everything));
             }
@@ -266,7 +267,7 @@ fn follow(
                     match new.history().and_then(|options| mending::open(options, &agent.history_db())) {
                         Ok((opened, _)) => store = Arc::new(opened),
                         Err(error) => {
-                            board.problem(&format!("the settings stay as they were: {error:#}"));
+                            board.problem(&format!("the settings stay as they were: {}", cause::told(&error)));
                             continue;
                         }
                     }
@@ -306,7 +307,7 @@ fn follow(
         }
     };
     if let Err(error) = &result {
-        board.problem(&format!("{error:#}"));
+        board.problem(&cause::told(error));
     }
     board.close();
     let _ = publisher.join();
@@ -330,7 +331,7 @@ fn prepare_anew(
             match prepare(agent.clone(), settings.clone()) {
                 Ok(prepared) => return Ok(Some(prepared)),
                 Err(error) if runs_elsewhere(&error) => return Err(error),
-                Err(error) => board.problem(&format!("the history can't be opened anew yet: {error:#}")),
+                Err(error) => board.problem(&format!("the history can't be opened anew yet: {}", cause::told(&error))),
             }
         }
         let again = Instant::now() + poll::INTERVAL;
@@ -433,7 +434,7 @@ fn tend(place: &Place, store: &HistoryStorage, board: &Board, count: Count) -> b
     let mut is_corrupt = false;
     for error in [taken, counted].into_iter().filter_map(Result::err) {
         is_corrupt |= mending::is_corrupt(&error);
-        board.problem(&format!("{error:#}"));
+        board.problem(&cause::told(&error));
     }
     is_corrupt
 }

@@ -10,6 +10,12 @@ use super::Context;
 use super::output::{question, remark};
 use crate::exit::{Exit, Refusal};
 
+/// A sentence inside of another.
+fn uncapitalized(sentence: &str) -> String {
+    let mut rest = sentence.chars();
+    rest.next().map_or_else(String::new, |first| first.to_lowercase().chain(rest).collect())
+}
+
 /// For commands that take something away, or do much at once. They say what they would do, then ask.
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Confirm {
@@ -34,14 +40,14 @@ impl Confirm {
     pub(super) fn ask(self, context: &mut Context, what: &str) -> Result<bool> {
         context.out.finish()?;
         if self.dry_run {
-            remark(&format!("{what}: not done, this was a dry run"));
+            remark(&format!("not done, this was a dry run: it would {}", uncapitalized(what)));
             return Ok(false);
         }
         if self.yes {
             return Ok(true);
         }
         if !stdin().is_terminal() {
-            let message = format!("{what}? Nothing was done; say --yes to do it without being asked");
+            let message = format!("not done: this would {}; say --yes", uncapitalized(what));
             return Err(Refusal::new(Exit::Refused, message).into());
         }
         question(&format!("{what}? [y/N] "));

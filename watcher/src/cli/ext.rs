@@ -15,6 +15,7 @@ use session_core::storage::{FileSessionStorage, SessionStorage};
 use session_core::{ErrorKind, Host, JsonText, Session, SessionManager};
 
 use super::{Context, completions, named};
+use crate::cause::told;
 use crate::exit::{Exit, Refusal};
 use crate::place::Place;
 use crate::plugin::digest;
@@ -390,7 +391,7 @@ impl Trace {
             Ok(io::Write::write_all(&mut file, trace.now.as_bytes())?)
         });
         if let Err(error) = left {
-            tracing::debug!("no trace was left: {error:#}");
+            tracing::debug!("no trace was left: {}", told(&error));
         }
     }
 }

@@ -17,6 +17,7 @@ use serde_json::value::RawValue;
 use session_core::Timestamp;
 
 use super::{Context, errand};
+use crate::cause::told;
 use crate::exit::Exit;
 use crate::hook::{Event, Happened, Target};
 use crate::logging;
@@ -57,7 +58,7 @@ impl Hook {
         let _ = logging::start(level, None);
         rustix::process::umask(rustix::fs::Mode::from_bits_truncate(0o077));
         if let Err(error) = take(context) {
-            tracing::error!("{error:#}");
+            tracing::error!("hook: {}", told(&error));
         }
         Exit::Done
     }
@@ -70,8 +71,10 @@ fn take(context: &Context) -> Result<()> {
         let input = io::stdin().lock().take(MOST_BYTES);
         let _ = read.send(serde_json::Deserializer::from_reader(input).into_iter::<Box<RawValue>>().next());
     });
-    let Ok(event) = event.recv_timeout(INPUT) else { anyhow::bail!("no event came on standard input") };
-    let Some(event) = event.transpose()? else { anyhow::bail!("no event came on standard input") };
+    let Ok(event) = event.recv_timeout(INPUT) else { bail!("no event came on standard input") };
+    let Some(event) = event.transpose().map_err(|error| not_read(&error))? else {
+        bail!("no event came on standard input")
+    };
     let event = Event::parse(event.get())?;
     if let Happened::Unknown(name) = &event.happened {
         tracing::debug!("{name} is no event that anything is done for");
@@ -88,15 +91,21 @@ fn take(context: &Context) -> Result<()> {
     match event.point(&target, &context.environment) {
         Ok(Some(terminal)) => tracing::debug!(%terminal, "the terminal's pointer is written"),
         Ok(None) => {}
-        Err(error) => tracing::debug!("no pointer was written: {error:#}"),
+        Err(error) => tracing::debug!("no pointer was written: {}", told(&error)),
     }
     if spool.waits() {
         match send(context, event.harness(), HISTORY.saturating_sub(begun.elapsed())) {
             Ok(()) => tracing::debug!("the history was written, or somebody is at it"),
-            Err(error) => tracing::debug!("the prompt waits: {error:#}"),
+            Err(error) => tracing::debug!("the prompt waits: {}", told(&error)),
         }
     }
     Ok(())
+}
+
+/// What was wrong with standard input.
+fn not_read(error: &serde_json::Error) -> anyhow::Error {
+    let what = if error.is_io() { "can't be read" } else { "is no JSON object" };
+    anyhow::anyhow!("standard input {what}: {error}")
 }
 
 /// Whether a prompt is not to be put down anywhere. Settings that can't be understood keep nobody's prompt: it waits until they
@@ -106,7 +115,7 @@ fn is_private(context: &Context, target: &Target, heard: &Heard) -> bool {
     match context.settings(&target.agent).and_then(|settings| settings.history()) {
         Ok(options) => options.never_records(cwd),
         Err(error) => {
-            tracing::debug!("the prompt will wait: {error:#}");
+            tracing::debug!("the prompt will wait: {}", told(&error));
             false
         }
     }

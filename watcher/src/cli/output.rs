@@ -12,11 +12,13 @@ use std::time::Duration;
 
 use anyhow::Result;
 use serde::Serialize;
+use serde_json::ser::{CompactFormatter, Formatter};
 use session_core::Environment;
 
 use super::grid::Grid;
 use super::pager;
 use super::text;
+use crate::cause::told;
 use crate::exit::Exit;
 use crate::mending;
 
@@ -239,10 +241,28 @@ impl Output {
 
 /// Data in its envelope, with a line end.
 pub(super) fn envelope(kind: &str, data: impl Serialize) -> Result<Vec<u8>> {
-    let json = serde_json::to_string(&Envelope { schema: SCHEMA, kind, data })?;
+    let mut json = Vec::new();
+    let mut serializer = serde_json::Serializer::with_formatter(&mut json, Numbers);
+    Envelope { schema: SCHEMA, kind, data }.serialize(&mut serializer)?;
+    let json = String::from_utf8(json)?;
     let mut bytes = escaped(&json).into_owned().into_bytes();
     bytes.push(b'\n');
     Ok(bytes)
+}
+
+/// Compact JSON in which a whole number is written as one: `3`, whether or not it could have had a fraction.
+struct Numbers;
+
+impl Formatter for Numbers {
+    fn write_f64<W: ?Sized + Write>(&mut self, writer: &mut W, value: f64) -> io::Result<()> {
+        // Up to here each whole number is itself; larger ones keep their exponent.
+        if value.fract() == 0.0 && value.abs() <= 9_007_199_254_740_992.0 {
+            // No sign before a zero.
+            write!(writer, "{:.0}", value + 0.0)
+        } else {
+            CompactFormatter.write_f64(writer, value)
+        }
+    }
 }
 
 /// A remark beside the answer, on standard error.
@@ -279,17 +299,6 @@ pub(crate) fn with_progress<T>(how_far: impl Fn() -> String + Send, work: impl F
         drop(done);
         result
     })
-}
-
-/// What an error says, with what it came from, each thing once: many messages have their cause in them already.
-pub(crate) fn told(error: &anyhow::Error) -> String {
-    let mut message = error.to_string();
-    for cause in error.chain().skip(1).map(ToString::to_string) {
-        if !message.contains(&cause) {
-            message = format!("{message}: {cause}");
-        }
-    }
-    message
 }
 
 /// Whether an error is that nobody reads any more.
@@ -350,9 +359,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_cause_is_told_once() {
-        let error = anyhow::anyhow!("no room").context("/x: cannot write: no room").context("while saving");
-        assert_eq!(told(&error), "while saving: /x: cannot write: no room");
+    fn whole_numbers_are_written_as_whole_numbers() {
+        let raw = serde_json::value::RawValue::from_string("[3.0]".to_owned()).unwrap();
+        let bytes = envelope("k", ([3.0, -0.0, 0.25, -7.0, 9e15, 1e16], Some(1e300), raw)).unwrap();
+        let data = "[[3,0,0.25,-7,9000000000000000,1e+16],1e+300,[3.0]]";
+        let text = String::from_utf8(bytes).unwrap();
+        assert_eq!(text, format!("{{\"schema\":\"watcher/1\",\"kind\":\"k\",\"data\":{data}}}\n"));
     }
 
     #[test]

@@ -8,6 +8,7 @@ use session_core::{AgentDir, Harness};
 use super::Context;
 use super::following::{Following, followed, prepare};
 use super::output::{remark, with_progress};
+use super::text::plural;
 use crate::agents::{self, Selection};
 use crate::exit::{Exit, Refusal};
 use crate::logging;
@@ -52,7 +53,7 @@ impl Sync {
                 let board = Board::new();
                 let how_far = || {
                     let state = board.state();
-                    format!("{} files read, {} prompts added", state.read, state.added)
+                    format!("{} read, {} added", many(state.read, "file"), many(state.added, "prompt"))
                 };
                 with_progress(how_far, || supervise::sync(prepared, &stop, &board))?
             };
@@ -65,10 +66,12 @@ impl Sync {
                 redacted: report.tally.redacted,
                 problems: report.problems,
             };
-            context.out.line(&format!(
-                "{}: {} added, {} known, {} files read",
-                synced.agent_dir, synced.added, synced.known, synced.files_read
-            ))?;
+            let root = context.homely(prepared.agent.root());
+            let Synced { added, known, files_read, .. } = synced;
+            context.out.line(&match files_read {
+                0 => format!("{root}: nothing new"),
+                _ => format!("{root}: {added} added, {known} known, {} read", many(files_read, "file")),
+            })?;
             if synced.redacted > 0 {
                 remark(&format!("secrets were replaced in {} of them", synced.redacted));
             }
@@ -86,6 +89,10 @@ impl Sync {
         context.out.json("sync", all)?;
         Ok(Exit::Done)
     }
+}
+
+fn many(count: u64, one: &str) -> String {
+    plural(usize::try_from(count).unwrap_or(usize::MAX), one)
 }
 
 /// Those of the agent directories that are meant which exist, or have sessions elsewhere. Of the others it is said.

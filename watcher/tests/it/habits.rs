@@ -176,6 +176,18 @@ fn an_agent_directory_that_is_not_there_is_named_once() {
 }
 
 #[test]
+fn whole_numbers_have_no_fraction_in_json() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    for words in [&["sessions", "show", "15c0"][..], &["sessions", "stats", "--all"], &["sessions", "list", "--all"]] {
+        let output = fixture.output(&[words, &["--json"]].concat());
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(!text.contains(".0,") && !text.contains(".0}"), "{words:?}: {text}");
+    }
+    let shown = String::from_utf8(fixture.output(&["sessions", "show", "15c0", "--json"]).stdout).unwrap();
+    assert!(shown.contains("\"version\":3,"), "{shown}");
+}
+
+#[test]
 fn input_of_any_kind_makes_no_command_panic() {
     let fixture = Fixture::new(&[Sessions::Project, Sessions::Broken]);
     let long = "x".repeat(5000);

@@ -327,7 +327,9 @@ fn whatever_it_is_told_it_leaves_with_code_0_and_says_nothing_to_the_model() {
         (unknown, &["-v"][..], "PreToolUse is no event"),
         (unknown, &[], ""),
         ("", &[], "no event"),
-        ("{not json", &[], ""),
+        ("{not json", &[], "ERROR hook: standard input is no JSON object: key must"),
+        ("garbage", &[], "ERROR hook: standard input is no JSON object: expected value"),
+        ("[1]", &[], "ERROR hook: standard input is no JSON object: "),
         (r#"{"event":"prompt"}"#, &[], "without a `prompt`"),
         (unknown, &["--misspelt"], "--misspelt"),
     ] {

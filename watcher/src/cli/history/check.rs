@@ -6,9 +6,10 @@ use history::OpenOptions;
 use serde::Serialize;
 
 use super::open;
+use crate::cause::told;
 use crate::cli::Context;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::{Tone, remark, told, with_progress};
+use crate::cli::output::{Tone, remark, with_progress};
 use crate::cli::text::plural;
 use crate::exit::{Exit, Refusal};
 use crate::mending;

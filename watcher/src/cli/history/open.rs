@@ -6,8 +6,9 @@ use anyhow::Result;
 use history::{Access, HistoryStorage, Notice, OpenOptions};
 use session_core::AgentDir;
 
+use crate::cause::told;
 use crate::cli::Context;
-use crate::cli::output::{remark, told};
+use crate::cli::output::remark;
 use crate::cli::surroundings::storage;
 use crate::place::Place;
 

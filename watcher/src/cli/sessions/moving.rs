@@ -8,9 +8,10 @@ use serde::Serialize;
 use session_core::{Pointers, SessionManager, artifact_dir};
 
 use super::ways::{self, Kind, Way};
+use crate::cause::told;
 use crate::cli::busy::Force;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::{remark, told};
+use crate::cli::output::remark;
 use crate::cli::text::plural;
 use crate::cli::{Context, completions};
 use crate::exit::{Exit, Refusal};
