@@ -82,6 +82,22 @@ impl SessionManager {
         Self::open_at(host, file, dir, None).map(Self::pointing)
     }
 
+    /// Opens a session file that is there; makes none, whatever becomes of it meanwhile. For programs that change a session and
+    /// begin none: who deletes it just before them means it.
+    ///
+    /// # Errors
+    /// Those of [`open`](Self::open), and [`ErrorKind::NotFound`] for a missing file, [`ErrorKind::InvalidInput`] for one that
+    /// holds no session.
+    pub fn open_existing(host: &Host, file: &Path, dir: Option<&Path>) -> Result<Self> {
+        let file = host.environment.absolute(file)?;
+        let session = Session::read_from(Arc::clone(&host.storage), &file)?;
+        if session.header().is_none() {
+            return Err(Error::new(ErrorKind::InvalidInput, "this file holds no session").at(&*file));
+        }
+        let dir = dir.or(file.parent()).map(Path::to_owned).unwrap_or_default();
+        Self::open_valid(host, session, &file, dir).map(Self::pointing)
+    }
+
     /// Continues where this terminal, or else this working directory, left off `[R5]`: the session of the terminal's pointer,
     /// else the most recent one, else a new one in `dir` or in the directory of its sessions. The terminal's pointer is then
     /// set to it. [`Catalog::most_likely`] decides the same without side effects.

@@ -313,11 +313,7 @@ impl Which {
         if !writing.force {
             refuse_if_held(&host, &path)?;
         }
-        let mut manager = SessionManager::open(&host, &path, None)?;
-        if !manager.is_on_disk() {
-            let message = format!("{}: the session is not on disk", path.display());
-            return Err(Refusal::new(Exit::NotFound, message).into());
-        }
+        let mut manager = context.open(&path)?;
         for notice in manager.take_notices() {
             tracing::info!(?notice, "the session");
         }

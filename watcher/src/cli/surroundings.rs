@@ -6,7 +6,8 @@ use std::sync::Arc;
 use anyhow::{Context as _, Result};
 use session_core::storage::{FileSessionStorage, SessionStorage};
 use session_core::{
-    AgentDir, Catalog, Clock, Environment, Host, ManualClock, SystemClock, TerminalId, Timestamp, Trash, stdin_terminal,
+    AgentDir, Catalog, Clock, Environment, ErrorKind, Host, ManualClock, SessionManager, SystemClock, TerminalId,
+    Timestamp, Trash, stdin_terminal,
 };
 
 use super::Context;
@@ -76,6 +77,17 @@ impl Context {
     /// What session managers of ours work with. They have no terminal: no command makes a session this terminal's own.
     pub(super) fn host(&self) -> Result<Host> {
         Ok(Host::new(self.agent()?, self.environment.clone()).with_clock(self.clock()?))
+    }
+
+    /// A session that is there, to change it. One that was deleted a moment ago is not made anew.
+    ///
+    /// # Errors
+    /// [`Exit::NotFound`] when the file is gone.
+    pub(super) fn open(&self, file: &Path) -> Result<SessionManager> {
+        SessionManager::open_existing(&self.host()?, file, None).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => Refusal::new(Exit::NotFound, error.to_string()).into(),
+            _ => error.into(),
+        })
     }
 
     /// The sessions that were deleted.

@@ -106,3 +106,26 @@ fn a_help_begins_with_what_is_the_command_s_own() {
         assert!(place("--agent-dir") < place("--verbose"), "{help}");
     }
 }
+
+#[test]
+fn what_changes_a_session_begins_none() {
+    let fixture = Fixture::new(&[Sessions::Broken]);
+    let empty = fixture.session("empty");
+    let garbage = fixture.session("garbage");
+    let before = fixture.picture();
+    for file in [&empty, &garbage] {
+        let file = file.to_str().unwrap();
+        for words in [
+            &["ext", "save", "--type", "todo", "--clear", "--session", file][..],
+            &["sessions", "rename", file, "name"],
+            &["sessions", "label", file, "00000001", "label"],
+            &["sessions", "fork", file],
+            &["sessions", "copy", file, "--to", "/w"],
+            &["sessions", "move", file, "--to", "/w"],
+        ] {
+            let (code, said) = fixture.fails(words);
+            assert!(code == 1 && said.contains(file), "{words:?}: {code} {said}");
+        }
+    }
+    assert!(fixture.picture() == before, "something was written");
+}

@@ -153,6 +153,27 @@ fn a_session_of_a_newer_version_becomes_no_session_of_ours() {
 }
 
 #[test]
+fn who_opens_a_session_that_is_there_makes_none() {
+    let dir = tempfile::tempdir().unwrap();
+    let host = host(dir.path());
+    let missing = dir.path().join("missing.jsonl");
+    let error = SessionManager::open_existing(&host, &missing, None).unwrap_err();
+    assert_eq!((error.kind(), error.path()), (ErrorKind::NotFound, Some(missing.as_path())));
+    assert!(!missing.exists());
+    for text in ["", "no session\n"] {
+        let file = dir.path().join("file.jsonl");
+        fs::write(&file, text).unwrap();
+        let error = SessionManager::open_existing(&host, &file, None).unwrap_err();
+        assert_eq!((error.kind(), error.path()), (ErrorKind::InvalidInput, Some(file.as_path())));
+        assert_eq!(fs::read_to_string(&file).unwrap(), text);
+    }
+    let file = written(&host, dir.path()).file().unwrap().to_owned();
+    let mut there = SessionManager::open_existing(&host, &file, None).unwrap();
+    there.append_message(&user("more")).unwrap();
+    assert!(fs::read_to_string(&file).unwrap().contains("more"));
+}
+
+#[test]
 fn k6_a_repair_rebuilds_the_header_and_keeps_the_original() {
     // [L1b, L3]
     let dir = tempfile::tempdir().unwrap();

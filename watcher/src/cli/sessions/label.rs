@@ -3,7 +3,6 @@
 use anyhow::Result;
 use clap::Args;
 use serde::Serialize;
-use session_core::SessionManager;
 
 use crate::cli::Context;
 use crate::cli::busy::Force;
@@ -45,7 +44,7 @@ impl Label {
         let path = self.session.file(context)?;
         let entry = named::entry(&self.session.read(context)?, &self.entry)?;
         self.force.check(&path)?;
-        let mut session = SessionManager::open(&context.host()?, &path, None)?;
+        let mut session = context.open(&path)?;
         session.set_foreign_writers(self.force.foreign_writers());
         let label = Some(self.words.join(" ")).filter(|label| !label.trim().is_empty());
         session.append_label_change(entry.as_str(), label.as_deref())?;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use session_core::{Pointers, SessionManager, artifact_dir};
+use session_core::{Pointers, artifact_dir};
 
 use super::ways::{self, Kind, Way};
 use crate::cause::told;
@@ -123,7 +123,7 @@ impl Move {
     /// Moves a session; its new file, and the terminals whose pointers went with it.
     fn takes_along(&self, context: &Context, way: &Way) -> Result<(PathBuf, Vec<String>)> {
         let host = context.host()?;
-        let mut session = SessionManager::open(&host, &way.file, None)?;
+        let mut session = context.open(&way.file)?;
         session.set_foreign_writers(self.force.foreign_writers());
         session.move_to(&way.cwd)?;
         session.flush()?;
@@ -142,7 +142,7 @@ impl Move {
             Some((_, None)) => bail!("{}: the session that it belongs to did not move", way.file.display()),
             None => way.file.clone(),
         };
-        let mut session = SessionManager::open(&context.host()?, &file, None)?;
+        let mut session = context.open(&file)?;
         session.set_foreign_writers(self.force.foreign_writers());
         session.set_cwd(&way.cwd)?;
         session.flush()?;

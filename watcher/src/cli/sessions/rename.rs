@@ -3,7 +3,7 @@
 use anyhow::{Result, bail};
 use clap::Args;
 use serde::Serialize;
-use session_core::{NameSource, SessionManager};
+use session_core::NameSource;
 
 use crate::cli::Context;
 use crate::cli::busy::Force;
@@ -38,7 +38,7 @@ impl Rename {
         let path = self.session.file(context)?;
         self.session.read(context)?;
         self.force.check(&path)?;
-        let mut session = SessionManager::open(&context.host()?, &path, None)?;
+        let mut session = context.open(&path)?;
         session.set_foreign_writers(self.force.foreign_writers());
         if !session.set_session_name(&self.name.join(" "), NameSource::User)? {
             bail!("a name has at least one character that can be seen");
