@@ -5,7 +5,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use rusqlite::{Connection, OptionalExtension as _};
+use rusqlite::{Connection, Row};
 
 use crate::{
     copy,
@@ -16,7 +16,7 @@ use crate::{
     writer::Writer,
 };
 
-/// What a detachment took away.
+/// What a detachment took away, or would.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Detached {
     tables: Vec<String>,
@@ -25,7 +25,7 @@ pub struct Detached {
 }
 
 impl Detached {
-    /// The tables that went, the caller's own among them.
+    /// The tables, the caller's own among them.
     pub fn tables(&self) -> &[String] {
         &self.tables
     }
@@ -42,6 +42,13 @@ impl Detached {
     }
 }
 
+/// What a detachment would take away from the history at `path`.
+pub(crate) fn plan(conn: &Connection, path: &Path) -> rusqlite::Result<Detached> {
+    let tables = tables(conn)?.into_iter().map(|(name, _)| name).collect();
+    let list = Some(tombstone::file_of(path)).filter(|list| list.exists());
+    Ok(Detached { tables, forgotten: list, kept: copy::kept_beside(path) })
+}
+
 pub(crate) fn detach(writer: &mut Writer) -> Result<Detached> {
     let path = writer.database.path.clone();
     let tables = drop_tables(writer).map_err(|error| Error::sqlite(&path, error))?;
@@ -56,7 +63,7 @@ pub(crate) fn detach(writer: &mut Writer) -> Result<Detached> {
 
 fn drop_tables(writer: &mut Writer) -> rusqlite::Result<Vec<String>> {
     let mut dropped = Vec::new();
-    while let Some((name, kind)) = next_table(&writer.database.conn)? {
+    while let Some((name, kind)) = tables(&writer.database.conn)?.into_iter().next() {
         let some = match kind {
             Kind::Ordinary => Some("DELETE FROM {} WHERE rowid IN (SELECT rowid FROM {} LIMIT 500)"),
             // Without row ids there is no cheap way to delete a part.
@@ -80,22 +87,21 @@ enum Kind {
 }
 
 /// Virtual tables first: their shadow tables go with them.
-fn next_table(conn: &Connection) -> rusqlite::Result<Option<(String, Kind)>> {
-    conn.query_row(
+fn tables(conn: &Connection) -> rusqlite::Result<Vec<(String, Kind)>> {
+    let mut statement = conn.prepare_cached(
         "SELECT name, type = 'virtual', wr FROM pragma_table_list
          WHERE schema = 'main' AND type IN ('table', 'virtual') AND substr(name, 1, ?2) = ?1
-         ORDER BY type = 'virtual' DESC, name LIMIT 1",
-        (TABLE_PREFIX, i64::try_from(TABLE_PREFIX.len()).unwrap_or(0)),
-        |row| {
-            let kind = match (row.get(1)?, row.get(2)?) {
-                (true, _) => Kind::Virtual,
-                (false, true) => Kind::WithoutRowId,
-                (false, false) => Kind::Ordinary,
-            };
-            Ok((row.get(0)?, kind))
-        },
-    )
-    .optional()
+         ORDER BY type = 'virtual' DESC, name",
+    )?;
+    let table = |row: &Row<'_>| {
+        let kind = match (row.get(1)?, row.get(2)?) {
+            (true, _) => Kind::Virtual,
+            (false, true) => Kind::WithoutRowId,
+            (false, false) => Kind::Ordinary,
+        };
+        Ok((row.get(0)?, kind))
+    };
+    statement.query_map((TABLE_PREFIX, i64::try_from(TABLE_PREFIX.len()).unwrap_or(0)), table)?.collect()
 }
 
 /// Drops a table, emptied before by as many runs of `some` as it takes.

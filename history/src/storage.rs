@@ -459,6 +459,14 @@ impl HistoryStorage {
         Ok(detached)
     }
 
+    /// What [`detach`](Self::detach) would take away, and what it would leave. Changes nothing.
+    ///
+    /// # Errors
+    /// What the database said.
+    pub fn detachable(&self) -> Result<Detached> {
+        self.read(|conn, _| detach::plan(conn, &self.path))
+    }
+
     /// Leaves the write lock alone for a moment, so that whoever else waits for it gets it; at once when nobody else has the
     /// database open. For between two calls of many, as [`import`](Self::import) does it `[H5]`.
     ///

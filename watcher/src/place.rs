@@ -39,19 +39,27 @@ impl Place {
     ///
     /// # Errors
     /// What the file system said; the rest can be removed by another call.
-    pub(crate) fn remove(&self, agent: &AgentDir) -> Result<Vec<PathBuf>> {
+    pub(crate) fn remove(&self, agent: &AgentDir) -> Result<()> {
         let storage = FileSessionStorage::new();
-        let mut removed = Vec::new();
-        if storage.exists(&self.dir)? {
-            storage.remove_tree(&self.dir)?;
-            removed.push(self.dir.clone());
+        for path in self.removable(agent)? {
+            if path == self.dir { storage.remove_tree(&path)? } else { storage.unlink(&path)? }
         }
-        let cache = agent.catalog_cache();
-        if storage.exists(&cache)? {
-            storage.unlink(&cache)?;
-            removed.push(cache);
+        Ok(())
+    }
+
+    /// What [`remove`](Self::remove) would remove.
+    ///
+    /// # Errors
+    /// What the file system said.
+    pub(crate) fn removable(&self, agent: &AgentDir) -> Result<Vec<PathBuf>> {
+        let storage = FileSessionStorage::new();
+        let mut there = Vec::new();
+        for path in [self.dir.clone(), agent.catalog_cache()] {
+            if storage.exists(&path)? {
+                there.push(path);
+            }
         }
-        Ok(removed)
+        Ok(there)
     }
 
     pub(crate) fn state_file(&self) -> PathBuf {

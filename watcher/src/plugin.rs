@@ -112,6 +112,11 @@ impl Plugin {
         self.files.iter().map(step).collect()
     }
 
+    /// What a file of the plugin holds.
+    pub(crate) fn content(&self, path: &Path) -> Option<&'static str> {
+        self.files.iter().find(|(name, _)| self.root.join(name) == path).map(|(_, content)| *content)
+    }
+
     /// Puts the files in place.
     ///
     /// # Errors

@@ -271,7 +271,9 @@ fn h5a_first_contact_makes_a_copy_and_detach_takes_everything_away() {
             .unwrap();
         let deleted = store.delete(history::Selection::all().matching("^ours$").unwrap()).wait().unwrap();
         assert_eq!((deleted.rows(), deleted.copies()), (1, [copy.clone()].as_slice()));
+        let plan = store.detachable().unwrap();
         let detached = store.detach().unwrap();
+        assert_eq!(plan, detached, "what would go is what goes");
         assert_eq!(detached.forgotten(), Some(dir.path().join("history.db.forgotten").as_path()));
         assert!(!dir.path().join("history.db.forgotten").exists());
         assert!(detached.tables().contains(&"watcher_more".to_owned()), "{detached:?}");

@@ -333,6 +333,7 @@ fn h5a_tables_of_callers_go_whatever_their_form() {
         })
         .wait()
         .unwrap();
+    assert_eq!(store.detachable().unwrap().tables().len(), 9);
     assert_eq!(store.detach().unwrap().tables().len(), 9);
     let left: i64 = owner
         .query_row("SELECT count(*) FROM sqlite_master WHERE name GLOB 'watcher_*'", [], |row| row.get(0))

@@ -33,6 +33,11 @@ impl Confirm {
         self.dry_run
     }
 
+    /// Whether it is done without a question, so that nobody has to hear before what it is about.
+    pub(super) fn is_given(self) -> bool {
+        self.yes && !self.dry_run
+    }
+
     /// Whether `what` (a whole sentence, without a question mark) is to be done; what was said so far is said before it asks.
     ///
     /// # Errors

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 use clap::Args;
-use history::HistoryStorage;
+use history::{Access, Detached, HistoryStorage, OpenOptions};
 use serde::Serialize;
 use session_core::{AgentDir, Timestamp};
 
@@ -20,6 +20,7 @@ use crate::spool::{Spool, Turn};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
+  watcher detach --dry-run              what would go, and what stays
   watcher detach
   watcher detach --agent-dir /srv/agent --yes --json
 
@@ -34,6 +35,8 @@ pub(crate) struct Detach {
 #[serde(rename_all = "camelCase")]
 struct Shown {
     agent_dir: String,
+    /// Whether it was done.
+    detached: bool,
     tables: Vec<String>,
     files: Vec<String>,
     kept: Vec<String>,
@@ -51,53 +54,118 @@ impl Detach {
     pub(crate) fn run(&self, context: &mut Context) -> Result<Exit> {
         let mut all = Vec::new();
         for agent in agents::resolve(&context.common.selection(), &context.environment)? {
-            let place = Place::of(&agent);
-            let mut shown = Shown {
-                agent_dir: agent.root().display().to_string(),
-                tables: Vec::new(),
-                files: Vec::new(),
-                kept: Vec::new(),
-                left: Vec::new(),
-            };
             if let Some(absence) = context.absence(&agent) {
                 return Err(Refusal::new(Exit::NotFound, absence).into());
             }
-            let what = format!("Take everything of the watcher's out of {}", context.homely(agent.root()));
-            if !self.confirm.ask(context, &what)? {
+            let plan = Shown::planned(&agent, context)?;
+            if plan.is_nothing() {
+                plan.show(context)?;
+                all.push(plan);
                 continue;
             }
-            let running = place.lock(Timestamp::from_system(std::time::SystemTime::now()))?;
-            let spool = place.spool();
-            let turn = if spool.is_there() { Some(turn(&spool)?) } else { None };
-            if agent.history_db().exists() || spool.waits() {
-                let store = HistoryStorage::open(agent.history_db())?;
-                // Prompts that wait there are nowhere else.
-                spool.drain(&store)?;
-                if spool.waits() {
-                    bail!("a hook is just telling a prompt; try again");
-                }
-                let detached = store.detach()?;
-                shown.tables = detached.tables().to_vec();
-                shown.files.extend(detached.forgotten().map(|path| path.display().to_string()));
-                shown.kept = detached.kept().iter().map(|path| path.display().to_string()).collect();
+            if !self.confirm.is_given() {
+                plan.show(context)?;
             }
-            shown.files.extend(place.remove(&agent)?.iter().map(|path| path.display().to_string()));
-            shown.left = left(&agent, context);
-            drop((turn, running));
-            let out = &mut context.out;
-            out.line(&format!("{}: detached", shown.agent_dir))?;
-            for (what, list) in [("table", &shown.tables), ("removed", &shown.files), ("kept", &shown.kept)] {
-                for item in list {
-                    out.line(&format!("  {what:<8} {item}"))?;
-                }
+            let what = format!("Take everything of the watcher's out of {}", context.homely(agent.root()));
+            if !self.confirm.ask(context, &what)? {
+                all.push(plan);
+                continue;
             }
-            for Left { path, reason } in &shown.left {
-                out.line(&format!("  left     {path}: {reason}"))?;
-            }
-            all.push(shown);
+            let done = detach(&agent, context, plan)?;
+            done.show(context)?;
+            all.push(done);
         }
         context.out.json("detach", all)?;
         Ok(Exit::Done)
+    }
+}
+
+/// Does what was planned.
+fn detach(agent: &AgentDir, context: &Context, plan: Shown) -> Result<Shown> {
+    let place = Place::of(agent);
+    // Before the lock, which makes the place where it was not there.
+    let there = place.removable(agent)?;
+    let running = place.lock(Timestamp::from_system(std::time::SystemTime::now()))?;
+    let spool = place.spool();
+    let turn = if spool.is_there() { Some(turn(&spool)?) } else { None };
+    let mut done = Shown { detached: true, files: Vec::new(), ..plan };
+    // One in which nothing is ours stays as it is: opening it for writing makes our tables.
+    if spool.waits() || history_of(agent)?.is_some_and(|ours| !ours.tables().is_empty() || ours.forgotten().is_some()) {
+        let store = HistoryStorage::open(agent.history_db())?;
+        // Prompts that wait there are nowhere else.
+        spool.drain(&store)?;
+        if spool.waits() {
+            bail!("a hook is just telling a prompt; try again");
+        }
+        done.history(&store.detach()?);
+    }
+    place.remove(agent)?;
+    done.files.extend(there.iter().map(|path| path.display().to_string()));
+    done.left = left(agent, context);
+    drop((turn, running));
+    Ok(done)
+}
+
+/// What of ours is in the history, and beside it; none when there is no history.
+fn history_of(agent: &AgentDir) -> Result<Option<Detached>> {
+    if !agent.history_db().exists() {
+        return Ok(None);
+    }
+    Ok(Some(OpenOptions::new().access(Access::ReadOnly).open(agent.history_db())?.detachable()?))
+}
+
+impl Shown {
+    /// What would go and what would stay. Changes nothing.
+    fn planned(agent: &AgentDir, context: &Context) -> Result<Self> {
+        let mut plan = Self {
+            agent_dir: agent.root().display().to_string(),
+            detached: false,
+            tables: Vec::new(),
+            files: Vec::new(),
+            kept: Vec::new(),
+            left: left(agent, context),
+        };
+        if let Some(ours) = history_of(agent)? {
+            plan.history(&ours);
+        }
+        plan.files.extend(Place::of(agent).removable(agent)?.iter().map(|path| path.display().to_string()));
+        Ok(plan)
+    }
+
+    fn history(&mut self, ours: &Detached) {
+        self.tables = ours.tables().to_vec();
+        self.files.extend(ours.forgotten().map(|path| path.display().to_string()));
+        self.kept = ours.kept().iter().map(|path| path.display().to_string()).collect();
+    }
+
+    fn is_nothing(&self) -> bool {
+        self.tables.is_empty() && self.files.is_empty()
+    }
+
+    fn show(&self, context: &mut Context) -> Result<()> {
+        let root = context.homely(self.agent_dir.as_ref());
+        let (state, words) = if self.detached {
+            (": detached", ["table", "removed", "kept", "left"])
+        } else if self.is_nothing() {
+            (": nothing of the watcher's is to be taken out", ["table", "remove", "keep", "leave"])
+        } else {
+            ("", ["table", "remove", "keep", "leave"])
+        };
+        context.out.line(&format!("{root}{state}"))?;
+        let homely = |path: &String| context.homely(path.as_ref());
+        let left = self.left.iter().map(|Left { path, reason }| format!("{}: {reason}", homely(path)));
+        let lists = [
+            self.tables.clone(),
+            self.files.iter().map(homely).collect(),
+            self.kept.iter().map(homely).collect(),
+            left.collect(),
+        ];
+        for (word, list) in words.into_iter().zip(lists) {
+            for item in list {
+                context.out.line(&format!("  {word:<8} {item}"))?;
+            }
+        }
+        Ok(())
     }
 }
 

@@ -1,11 +1,13 @@
 //! `watcher plugin install|uninstall`: puts our plugins into harnesses and takes them out again.
 
+use std::path::{Path, PathBuf};
+
 use anyhow::{Result, bail};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 
 use super::Context;
-use super::output::remark;
+use super::output::{Tone, remark};
 use crate::exit::Exit;
 use crate::plugin::{self, Host, Step};
 
@@ -24,7 +26,7 @@ pub(crate) enum Plugin {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  watcher plugin install pi --dry-run
+  watcher plugin install pi --dry-run          what would be written where
   watcher plugin install claude-code
 
 For xcsh, omp and pi one file goes into the agent directory's `extensions`; for Claude Code a plugin into `skills/watcher` of
@@ -62,6 +64,9 @@ struct Which {
 struct Shown {
     path: String,
     step: Step,
+    /// What a dry run would write.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    content: Option<&'static str>,
 }
 
 impl Plugin {
@@ -70,7 +75,8 @@ impl Plugin {
             Self::Install(Install { which }) => {
                 let plugin = which.plugin(context)?;
                 let steps = if which.dry_run { plugin.plan()? } else { plugin.install()? };
-                let exit = show(context, "plugin.install", steps)?;
+                let written = |path: &Path| if which.dry_run { plugin.content(path) } else { None };
+                let exit = show(context, "plugin.install", steps, written)?;
                 if matches!(which.host, Host::ClaudeCode) {
                     remark(
                         "its prompts get a history of their own: `watcher history search --harness claude-code WORD`",
@@ -81,7 +87,7 @@ impl Plugin {
             Self::Uninstall(Uninstall { which }) => {
                 let plugin = which.plugin(context)?;
                 let steps = if which.dry_run { plugin.removal()? } else { plugin.uninstall()? };
-                show(context, "plugin.uninstall", steps)
+                show(context, "plugin.uninstall", steps, |_| None)
             }
         }
     }
@@ -98,7 +104,17 @@ impl Which {
     }
 }
 
-fn show(context: &mut Context, kind: &str, steps: Vec<(std::path::PathBuf, Step)>) -> Result<Exit> {
+/// Says what is done with each file; `written` gives what is to be shown of one.
+fn show(
+    context: &mut Context,
+    kind: &str,
+    steps: Vec<(PathBuf, Step)>,
+    written: impl Fn(&Path) -> Option<&'static str>,
+) -> Result<Exit> {
+    let environment = context.environment.clone();
+    if steps.iter().any(|(path, _)| written(path).is_some()) {
+        context.out.page(&environment);
+    }
     let mut all = Vec::new();
     for (path, step) in steps {
         let word = match step {
@@ -109,7 +125,11 @@ fn show(context: &mut Context, kind: &str, steps: Vec<(std::path::PathBuf, Step)
             Step::Kept => "kept, not ours or changed",
         };
         context.out.line(&format!("{word:<10} {}", path.display()))?;
-        all.push(Shown { path: path.display().to_string(), step });
+        let text = written(&path).filter(|_| matches!(step, Step::Write | Step::Update));
+        for line in text.into_iter().flat_map(str::lines) {
+            context.out.toned(Tone::Faint, format!("    {line}").trim_end())?;
+        }
+        all.push(Shown { path: path.display().to_string(), step, content: text });
     }
     if all.is_empty() {
         context.out.line("there is nothing of ours")?;

@@ -79,7 +79,7 @@ Examples:
   watcher pointers prune --dry-run
   watcher pointers prune --yes
 
-A pointer stays when its session only moved, when its session is about to begin, and when the sessions' directory itself
+With --json the answer is the terminals whose pointers went, or would go. A pointer stays when its session only moved, when its session is about to begin, and when the sessions' directory itself
 is not there.")]
 pub(crate) struct Prune {
     #[command(flatten)]
@@ -252,7 +252,9 @@ impl Prune {
         }
         let mut removed = Vec::new();
         let what = format!("Remove {}", plural(gone.len(), "pointer"));
-        if gone.is_empty() || self.confirm.ask(context, &what)? {
+        if gone.is_empty() {
+            context.out.line("nothing to remove: every pointer has its session")?;
+        } else if self.confirm.ask(context, &what)? {
             let pointers = Pointers::new(&*storage, agent.terminal_sessions());
             for stored in &gone {
                 if pointers.remove(stored)? == PointerChange::Done {
@@ -260,6 +262,8 @@ impl Prune {
                 }
             }
             context.out.line(&format!("{} removed", plural(removed.len(), "pointer")))?;
+        } else {
+            removed.extend(gone.iter().map(|stored| stored.terminal().as_str().to_owned()));
         }
         context.out.json("pointers.prune", removed)?;
         Ok(Exit::Done)

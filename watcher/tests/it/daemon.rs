@@ -326,9 +326,20 @@ fn detaching_leaves_what_is_the_harness_s() {
     let locks = world.agent().join(".session-locks");
     fs::create_dir(&locks).unwrap();
     assert_eq!(world.output(&["detach"]).status.code(), Some(5), "nobody was there to be asked");
-    assert_eq!(world.json(&["detach", "--dry-run"]), serde_json::json!([]));
+    let dry = world.json(&["detach", "--dry-run"]);
     assert!(world.agent().join(".watcher").exists(), "nothing was done");
-    let detached = world.json(&["detach", "--yes"]);
+    let said = String::from_utf8(world.output(&["detach"]).stdout).unwrap();
+    let mut detached = world.json(&["detach", "--yes"]);
+    assert_eq!((&dry[0]["detached"], &detached[0]["detached"]), (&false.into(), &true.into()));
+    for list in ["tables", "files", "kept"] {
+        for item in detached[0][list].as_array().unwrap() {
+            let item = item.as_str().unwrap().rsplit('/').next().unwrap();
+            assert!(said.contains(item), "nobody heard of {item} before being asked: {said}");
+        }
+    }
+    detached[0]["detached"] = false.into();
+    assert_eq!(dry, detached, "a dry run tells what goes and what stays");
+    assert_eq!(world.json(&["detach", "--yes"])[0]["detached"], false, "there is nothing of ours any more");
     let left: Vec<_> = detached[0]["left"].as_array().unwrap().iter().map(|left| &left["path"]).collect();
     assert_eq!(left, [&Value::from(locks.to_str().unwrap()), &Value::from(service)]);
     let text = String::from_utf8(world.output(&["detach", "--yes"]).stdout).unwrap();

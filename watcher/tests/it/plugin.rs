@@ -42,7 +42,15 @@ fn each_harness_gets_its_plugin_and_loses_it_without_a_trace() {
         let dry = world.json(&["plugin", "install", harness, "--dry-run"]);
         assert!(dry.as_array().unwrap().iter().all(|file| file["step"] == "write"), "{dry}");
         assert!(all_files(&world).is_empty(), "{harness}");
+        let said = String::from_utf8(world.output(&["plugin", "install", harness, "--dry-run"]).stdout).unwrap();
         world.json(&["plugin", "install", harness]);
+        for file in dry.as_array().unwrap() {
+            let written = fs::read_to_string(file["path"].as_str().unwrap()).unwrap();
+            assert_eq!(file["content"], written, "a dry run shows what it would write");
+            let mut lines = said.lines();
+            let is_shown = |line: &str| lines.any(|said| said.trim() == line.trim());
+            assert!(written.lines().all(is_shown), "{said}");
+        }
         let there = all_files(&world);
         assert!(files.iter().all(|file| there.iter().any(|there| there == file)), "{harness}: {there:?}");
         assert_eq!(there.len(), files.len() + 1, "the files and the record: {there:?}");

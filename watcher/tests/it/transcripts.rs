@@ -224,7 +224,9 @@ fn keeping_sessions_in_order() {
             &["sessions", "restore", "15c0", "15c1"],
             &["sessions", "restore", "15c0"],
             &["sessions", "restore"],
+            &["sessions", "empty", "--dry-run"],
             &["sessions", "empty", "--yes"],
+            &["sessions", "empty", "--dry-run"],
         ],
     );
 }
@@ -232,6 +234,7 @@ fn keeping_sessions_in_order() {
 #[test]
 fn coming_and_going() {
     let fixture = Fixture::new(&[Sessions::Project, Sessions::Broken]);
+    fs::create_dir(fixture.home().join(".claude")).unwrap();
     fs::write(fixture.home().join("prompts.jsonl"), "\"from elsewhere\"\n{\"no\":1}\n").unwrap();
     compare(
         "coming-and-going",
@@ -246,7 +249,7 @@ fn coming_and_going() {
             &["pointers", "set", "15c0", "--terminal", "pts-1"],
             &["pointers", "set", "15c0"],
             &["blobs", "collect"],
-            &["plugin", "install", "xcsh", "--dry-run"],
+            &["plugin", "install", "claude-code", "--dry-run"],
             &["plugin", "install", "xcsh"],
             &["plugin", "install", "xcsh"],
             &["plugin", "uninstall", "xcsh"],
@@ -286,6 +289,7 @@ fn pointers() {
             &["pointers", "show", "pts-7"],
             &["pointers", "show"],
             &["pointers", "prune", "--dry-run"],
+            &["pointers", "prune", "--dry-run", "--json"],
             &["pointers", "prune"],
             &["continue", "--terminal", "pts-1", "--cwd", "/home/u/project"],
             &["continue", "--terminal", "kitty-5", "--cwd", "/home/u/project"],

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::restore::deleted;
 use crate::cli::confirm::Confirm;
+use crate::cli::output::remark;
 use crate::cli::text::plural;
 use crate::cli::{Context, times};
 use crate::exit::{Exit, Refusal};
@@ -38,10 +39,13 @@ impl Empty {
         let before = before.map_err(|message| anyhow!(Refusal::new(Exit::Usage, message)))?;
         context.agent_there()?;
         let mut items = deleted(context)?;
+        let held_any = !items.is_empty();
         items.retain(|one| before.is_none_or(|before| one.item.deleted() < before));
         let what = format!("Delete {} of the trash for good", plural(items.len(), "session"));
         let trash = context.trash()?;
-        if items.is_empty() || self.confirm.ask(context, &what)? {
+        if items.is_empty() {
+            remark(if held_any { "nothing in the trash was deleted before then" } else { "the trash is empty" });
+        } else if self.confirm.ask(context, &what)? {
             for one in &items {
                 trash.erase(&one.item)?;
             }
