@@ -1,6 +1,7 @@
 //! `watcher ext get|save|list|message`: an extension's state and messages for scripts and other languages, with the checks of
 //! the SDK. The state is JSON; what shape it has is the script's business.
 
+use std::collections::HashSet;
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use plugin_sdk::{Attribution, Content, Extension, Numbers, Record, Saved, State,
 use serde::Serialize;
 use serde_json::value::RawValue;
 use session_core::storage::{FileSessionStorage, SessionStorage};
-use session_core::{ErrorKind, Host, JsonText, Session, SessionManager};
+use session_core::{ErrorKind, Host, JsonText, Leaf, Session, SessionManager};
 
 use super::{Context, completions, named};
 use crate::cause::told;
@@ -62,7 +63,7 @@ Leaves with code 3 when there is no state, and when it was cleared.")]
 pub(crate) struct Get {
     #[command(flatten)]
     which: Which,
-    /// The state that was in force at this entry
+    /// The state that was in force at this entry: its id or the beginning of one
     #[arg(long, value_name = "ENTRY")]
     at: Option<String>,
     /// The version of the data that the caller understands; newer data is refused
@@ -179,14 +180,12 @@ impl Get {
         // The raw data of whatever version: what a script reads is what stands there.
         let found = match &self.at {
             None => newest(state.history(&session)?),
-            Some(entry) if session.entry(entry).is_none() => {
-                return Err(Refusal::new(Exit::NotFound, format!("no entry has the id {entry}")).into());
-            }
-            Some(entry) => {
-                let path = session.branch_path(&session_core::Leaf::Entry(entry.as_str().into()));
-                let ids: Vec<String> = path.iter().map(|entry| entry.id().to_owned()).collect();
-                let all = state.all(&session)?;
-                newest(all.into_iter().filter(|record| ids.iter().any(|id| id == record.entry().as_str())).collect())
+            Some(at) => {
+                let path = session.branch_path(&Leaf::Entry(named::entry(&session, at)?));
+                let ids: HashSet<&str> = path.iter().map(|entry| entry.id()).collect();
+                newest(
+                    state.all(&session)?.into_iter().filter(|record| ids.contains(record.entry().as_str())).collect(),
+                )
             }
         };
         let Some((record, data)) = found.as_ref().and_then(|record| Some((record, record.data()?))) else {

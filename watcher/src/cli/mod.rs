@@ -185,7 +185,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) => {
             // Help and version are no failures, and a closed pipe is none either.
             let _ = error.print();
-            if std::env::args_os().nth(1).is_some_and(|word| word == "hook") {
+            if is_hook() {
                 // A hook that is set up wrongly says so and fails nobody: some harnesses take code 2 for a veto.
                 return ExitCode::from(Exit::Done.code());
             }
@@ -218,6 +218,19 @@ pub(crate) fn main() -> ExitCode {
         }
     };
     ExitCode::from(exit.code())
+}
+
+/// Whether a command line that is not understood is a hook's: its first word that is no option, nor an option's value.
+fn is_hook() -> bool {
+    let mut words = std::env::args_os().skip(1);
+    while let Some(word) = words.next() {
+        if word == "--agent-dir" || word == "--harness" {
+            words.next();
+        } else if !word.as_encoded_bytes().starts_with(b"-") {
+            return word == "hook";
+        }
+    }
+    false
 }
 
 /// The whole command line, its long help included.

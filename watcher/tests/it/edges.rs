@@ -129,3 +129,52 @@ fn what_changes_a_session_begins_none() {
     }
     assert!(fixture.picture() == before, "something was written");
 }
+
+#[test]
+fn a_row_that_is_not_there_is_said_before_others_are_deleted() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    fixture.prints(&["sync"]);
+    let count = || fixture.json("history.stats", &["history", "stats"])["prompts"].clone();
+    let before = count();
+    let (code, said) = fixture.fails(&["history", "delete", "1", "4711", "--yes"]);
+    assert!(code == 3 && said.contains("there is no row 4711"), "{said}");
+    assert_eq!(count(), before);
+    // Of these rows only those that are like this.
+    fixture.prints(&["history", "delete", "1", "2", "3", "--matching", "login", "--yes"]);
+    assert_ne!(count(), before);
+}
+
+#[test]
+fn a_state_is_asked_for_by_the_beginning_of_an_entry_s_id() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    let words = ["ext", "get", "--type", "todo", "--session", "15c1", "--at"];
+    for (at, said) in [("zz", "no entry has the id"), ("0000000", "entries have an id that begins")] {
+        let (code, told) = fixture.fails(&[&words[..], &[at]].concat());
+        assert!(code == 3 && told.contains(said), "{told}");
+    }
+    let id = fixture.json("sessions.tree", &["sessions", "tree", "15c1"])[0]["id"].as_str().unwrap().to_owned();
+    for at in [&id[..], &id[..8]] {
+        let (code, told) = fixture.fails(&[&words[..], &[at]].concat());
+        assert!(code == 3 && told.contains("there is no state todo"), "{told}");
+    }
+}
+
+#[test]
+fn a_hook_that_is_set_up_wrongly_fails_nobody() {
+    // Some harnesses take code 2 for a veto.
+    let fixture = Fixture::new(&[]);
+    for (words, code) in [
+        (&["hook", "--bad"][..], 0),
+        (&["--json", "hook", "--bad"], 0),
+        (&["--harness", "nowhere", "hook"], 0),
+        (&["--harness=nowhere", "hook"], 0),
+        (&["--bad", "hook"], 0),
+        (&["--agent-dir", "hook", "--bad"], 2),
+        (&["history", "search", "--bad", "hook"], 2),
+        (&["sessions", "hook"], 2),
+    ] {
+        let output = fixture.output(words);
+        assert_eq!(output.status.code(), Some(code), "{words:?}");
+        assert!(!output.stderr.is_empty(), "{words:?}");
+    }
+}

@@ -73,6 +73,9 @@ impl Delete {
             Some(store) => store.select(&selection)?,
             None => Vec::new(),
         };
+        if self.matching.is_none() && self.place.is_everywhere() {
+            rows::are_there(&self.rows, &chosen)?;
+        }
         if chosen.is_empty() {
             return Err(Refusal::new(Exit::NotFound, "no prompt is like that").into());
         }

@@ -1,6 +1,7 @@
 //! Prompts as rows and as JSON, the same for every command that lists some.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 
 use anyhow::Result;
 use history::Entry;
@@ -10,7 +11,7 @@ use crate::cli::Context;
 use crate::cli::grid::{Column, Grid};
 use crate::cli::text::{fit, width};
 use crate::cli::times::{iso, local};
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 
 /// Enough of a session's id to name it.
 const SESSION: usize = 16;
@@ -40,6 +41,18 @@ impl Shown {
             session: entry.session().map(str::to_owned),
             use_count: entry.use_count(),
         }
+    }
+}
+
+/// Returns when each of these rows is among the prompts.
+///
+/// # Errors
+/// [`Exit::NotFound`], naming the first that is not.
+pub(super) fn are_there(rows: &[i64], entries: &[Entry]) -> Result<()> {
+    let there: HashSet<i64> = entries.iter().map(|entry| entry.id().get()).collect();
+    match rows.iter().find(|row| !there.contains(row)) {
+        Some(row) => Err(Refusal::new(Exit::NotFound, format!("there is no row {row}")).into()),
+        None => Ok(()),
     }
 }
 

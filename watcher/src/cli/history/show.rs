@@ -7,7 +7,7 @@ use history::{RowId, Selection};
 use super::{open, rows};
 use crate::cli::Context;
 use crate::cli::times::local;
-use crate::exit::{Exit, Refusal};
+use crate::exit::Exit;
 
 /// Show prompts whole, with what is known of them
 #[derive(Debug, Args)]
@@ -27,11 +27,7 @@ impl Show {
             Some(store) => store.select(&Selection::rows(self.rows.iter().map(|row| RowId::from(*row))))?,
             None => Vec::new(),
         };
-        for row in &self.rows {
-            if entries.iter().all(|entry| entry.id().get() != *row) {
-                return Err(Refusal::new(Exit::NotFound, format!("there is no row {row}")).into());
-            }
-        }
+        rows::are_there(&self.rows, &entries)?;
         entries.sort_by_key(|entry| self.rows.iter().position(|row| *row == entry.id().get()));
         for (number, entry) in entries.iter().enumerate() {
             if number > 0 {

@@ -1,6 +1,7 @@
 //! `watcher sessions move`: sessions follow their project to its new place. Says what it would do before it does it.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Result, bail};
 use clap::Args;
@@ -12,6 +13,7 @@ use crate::cause::told;
 use crate::cli::busy::Force;
 use crate::cli::confirm::Confirm;
 use crate::cli::output::remark;
+use crate::cli::output::with_progress;
 use crate::cli::text::plural;
 use crate::cli::{Context, completions};
 use crate::exit::{Exit, Refusal};
@@ -67,9 +69,12 @@ impl Move {
             let from = self.from.as_deref().unwrap_or(Path::new("")).display().to_string();
             return Err(Refusal::new(Exit::NotFound, format!("{from}: no session is of this directory")).into());
         }
-        for way in &ways {
-            self.force.check(&way.file)?;
-        }
+        // Who has a file open is asked of every process there is, for each file anew: with many that takes its time.
+        let sessions = plural(ways.len(), "session");
+        let done = AtomicUsize::new(0);
+        let how_far = |what: &str| format!("{what} {sessions}, {} done", done.load(Ordering::Relaxed));
+        let check = |way: &Way| self.force.check(&way.file).inspect(|()| step(&done));
+        with_progress(|| how_far("looking who writes"), || ways.iter().try_for_each(check))?;
         if self.confirm.is_dry_run() || ways.len() > 1 {
             for way in &ways {
                 let kind = if way.kind == Kind::Follows { "sub-agent: " } else { "" };
@@ -78,14 +83,17 @@ impl Move {
         }
         // A single session is named by the user, and nobody has to be asked.
         let asks = self.from.is_some() || self.confirm.is_dry_run();
-        let what = format!("Move {} to {}", plural(ways.len(), "session"), to.display());
+        let what = format!("Move {sessions} to {}", to.display());
         if asks && !self.confirm.ask(context, &what)? {
             context.out.json("sessions.move", ways.iter().map(Moved::planned).collect::<Vec<_>>())?;
             return Ok(Exit::Done);
         }
         // Each by itself: one that can't move keeps no other from moving, and stays whole where it is.
         let mut artifacts = Vec::new();
-        let moved: Vec<Moved> = ways.iter().map(|way| self.go(context, way, &mut artifacts)).collect();
+        done.store(0, Ordering::Relaxed);
+        let go = |way: &Way| self.go(context, way, &mut artifacts);
+        let moved: Vec<Moved> =
+            with_progress(|| how_far("moving"), || ways.iter().map(go).inspect(|_| step(&done)).collect());
         let failed = moved.iter().filter(|moved| moved.error.is_some()).count();
         for one in &moved {
             match (&one.to, &one.error) {
@@ -149,6 +157,10 @@ impl Move {
         session.close()?;
         Ok(file)
     }
+}
+
+fn step(done: &AtomicUsize) {
+    done.fetch_add(1, Ordering::Relaxed);
 }
 
 impl Moved {
