@@ -79,8 +79,10 @@ Examples:
   watcher pointers prune --dry-run
   watcher pointers prune --yes
 
-With --json the answer is the terminals whose pointers went, or would go. A pointer stays when its session only moved, when its session is about to begin, and when the sessions' directory itself
-is not there.")]
+With --json the answer is the terminals whose pointers went, or would go.
+
+A pointer stays when its session only moved, when its session is about to begin, and when the place of its session is not
+there, as on a disk that is not mounted.")]
 pub(crate) struct Prune {
     #[command(flatten)]
     confirm: Confirm,
@@ -242,7 +244,7 @@ impl Prune {
         }
         let mut gone = Vec::new();
         for stored in read_all(context, &*storage)? {
-            if State::of(&*storage, &stored) == State::Gone && !moved(context, &stored)? {
+            if State::of(&*storage, &stored) == State::Gone && !moved(context, &*storage, &stored)? {
                 gone.push(stored);
             }
         }
@@ -270,11 +272,16 @@ impl Prune {
     }
 }
 
-/// Whether the session is somewhere else: its id, which its file name ends with, is found there; or whether its directory is
-/// on something that is not there now.
-fn moved(context: &Context, stored: &StoredPointer) -> Result<bool> {
+/// Whether the session may be somewhere else: its id, which its file name ends with, is found there; or the root that its
+/// directory was in is not there, as on a disk that is not mounted.
+fn moved(context: &Context, storage: &dyn SessionStorage, stored: &StoredPointer) -> Result<bool> {
     let Some(pointer) = stored.pointer() else { return Ok(true) };
-    let stem = pointer.session_file().file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let file = pointer.session_file();
+    let root = file.parent().and_then(Path::parent);
+    if !root.is_some_and(|root| storage.exists(root).unwrap_or(false)) {
+        return Ok(true);
+    }
+    let stem = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let id = stem.rsplit('_').next().unwrap_or_default().to_owned();
     if id.is_empty() {
         return Ok(false);

@@ -178,3 +178,18 @@ fn a_hook_that_is_set_up_wrongly_fails_nobody() {
         assert!(!output.stderr.is_empty(), "{words:?}");
     }
 }
+
+#[test]
+fn k55_a_pointer_to_where_nothing_is_mounted_stays() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    let disk = fixture.home().join("disk");
+    let session = disk.join("sessions/--w--/2026-01-05T09-30-00-000Z_15c9ffee00000009.jsonl");
+    let pointer = fixture.agent().join("terminal-sessions/pts-9");
+    fs::create_dir_all(pointer.parent().unwrap()).unwrap();
+    fs::write(&pointer, format!("/w\n{}\n", session.display())).unwrap();
+    fixture.prints(&["pointers", "prune", "--yes"]);
+    assert!(pointer.exists(), "the disk may come back");
+    fs::create_dir_all(disk.join("sessions")).unwrap();
+    fixture.prints(&["pointers", "prune", "--yes"]);
+    assert!(!pointer.exists(), "the disk is there, and no session of that id");
+}
