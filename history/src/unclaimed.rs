@@ -194,6 +194,43 @@ mod tests {
         }
     }
 
+    /// Nor a look at all that were folded into the same row.
+    #[test]
+    fn k47_a_repetition_costs_the_same_however_many_were_before_it() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        conn.execute_batch(PLAIN).unwrap();
+        schema::create_own(&conn).unwrap();
+        let steps = Arc::new(AtomicU64::new(0));
+        let counted = Arc::clone(&steps);
+        let count = move || {
+            counted.fetch_add(1, Ordering::Relaxed);
+            false
+        };
+        conn.progress_handler(1, Some(count)).unwrap();
+        let shape = Shape::read(&conn).unwrap();
+        let guard = Guard {
+            redaction: None,
+            exclusions: Exclusions::default(),
+            tombstones: Tombstones::of(Path::new("nowhere")),
+        };
+        let unclaimed = Unclaimed::default();
+        let ledger = Ledger::new(&conn, &shape, &guard, &unclaimed, 7);
+        let record = |numbers: std::ops::Range<usize>| {
+            let before = steps.load(Ordering::Relaxed);
+            for number in numbers {
+                let outcome = ledger.record(&submission("go on".to_owned(), number)).unwrap();
+                let expected = if number == 0 { Recorded::Inserted } else { Recorded::Folded };
+                assert_eq!(outcome.recorded(), expected);
+            }
+            steps.load(Ordering::Relaxed) - before
+        };
+        record(0..100);
+        let early = record(100..200);
+        record(200..2_000);
+        let late = record(2_000..2_100);
+        assert!(early > 100 && late < early * 2, "{early} steps, then {late}");
+    }
+
     #[test]
     fn rows_are_known_by_text_and_time_and_what_anybody_writes_later_is_seen() {
         let dir = tempfile::tempdir().unwrap();

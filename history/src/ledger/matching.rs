@@ -82,22 +82,24 @@ impl Ledger<'_> {
             .optional()
     }
 
-    /// A record without a key of the same row that this submission may be, the nearest in time.
+    /// A record without a key of the same row and text that this submission may be, the nearest in time. By the text: a row
+    /// into which a burst was folded has many records with keys, none of which is worth a look.
     pub(super) fn unkeyed(
         &self,
         row: i64,
+        prompt: &str,
         at: i64,
         submission: &Submission,
         which: &str,
     ) -> rusqlite::Result<Option<i64>> {
         let sql = format!(
-            "SELECT id FROM watcher_submission WHERE row = ?1 AND key IS NULL AND {which}
+            "SELECT id FROM watcher_submission WHERE +row = ?1 AND prompt_hash = ?5 AND key IS NULL AND {which}
              AND at BETWEEN ?2 - ?4 AND ?2 + ?4 AND (cwd IS ?3 OR cwd IS NULL OR ?3 IS NULL)
              ORDER BY abs(at - ?2), id LIMIT 1"
         );
         self.conn
             .prepare_cached(&sql)?
-            .query_row(params![row, at, submission.cwd, WINDOW], |found| found.get(0))
+            .query_row(params![row, at, submission.cwd, WINDOW, prompt_hash(prompt)], |found| found.get(0))
             .optional()
     }
 

@@ -128,7 +128,7 @@ impl Ledger<'_> {
 
     /// A record for a submission that is the same as the one before it; the one that a live add made, if there is one.
     pub(super) fn fold(&self, row: i64, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<()> {
-        match self.unkeyed(row, at, submission, "origin = 2")? {
+        match self.unkeyed(row, prompt, at, submission, "origin = 2")? {
             Some(id) => self.give_key(id, submission),
             None => self.note(row, prompt, at, submission, Origin::Folded, None),
         }
@@ -151,7 +151,7 @@ impl Ledger<'_> {
         }
         let Some(row) = free else { return Ok(None) };
         self.unclaimed.remove(prompt, row);
-        match self.unkeyed(row, at, submission, "origin <> 2")? {
+        match self.unkeyed(row, prompt, at, submission, "origin <> 2")? {
             Some(id) => self.give_key(id, submission)?,
             None => self.note(row, prompt, at, submission, Origin::Theirs, None)?,
         }
@@ -161,7 +161,7 @@ impl Ledger<'_> {
     /// Claims one of the uses that somebody else has counted `[H4]`.
     pub(super) fn claim_count(&self, prompt: &str, at: i64, submission: &Submission) -> rusqlite::Result<Option<i64>> {
         let Some(found) = self.find(prompt)? else { return Ok(None) };
-        if let Some(id) = self.unkeyed(found.row, at, submission, "origin <> 2")? {
+        if let Some(id) = self.unkeyed(found.row, prompt, at, submission, "origin <> 2")? {
             self.give_key(id, submission)?;
             return Ok(Some(found.row));
         }
