@@ -10,13 +10,13 @@ BINARY ?= target/release/watcher
 .PHONY: help run demo check test doc bench fuzz install install-built uninstall clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: ## Build and start the watcher on the default agent directory (AGENT_DIR=… for another)
+run: ## Build and start the watcher on the default agent directory (AGENT_DIR=… another)
 	$(CARGO) build --release --locked -p watcher
 	target/release/watcher run $(if $(AGENT_DIR),--agent-dir "$(AGENT_DIR)")
 
-demo: ## Ten seconds: a scripted harness writes a session, the watcher tails it, a search finds a prompt
+demo: ## Ten seconds: a scripted harness writes a session, a search finds its prompts
 	$(CARGO) build --release --locked -p watcher -p examples --bin watcher --bin demo
 	target/release/demo
 
@@ -37,7 +37,7 @@ bench: ## Benchmarks, each beside its physical floor in the same run
 fuzz: ## Property tests with many more cases (FUZZ_CASES=100000)
 	PROPTEST_CASES=$${FUZZ_CASES:-20000} $(CARGO) test --release --workspace --all-features --locked -- property
 
-install: ## Install the binary, its man pages and shell completions below PREFIX (~/.local; DESTDIR goes before it)
+install: ## Install binary, man pages, completions below PREFIX (~/.local; DESTDIR before it)
 	$(CARGO) build --release --locked -p watcher
 	$(MAKE) --no-print-directory install-built
 
@@ -53,7 +53,7 @@ install-built:
 	@case ":$$PATH:" in *":$(PREFIX)/bin:"*) ;; *) \
 		echo "$(PREFIX)/bin is not in your PATH yet: export PATH=\"$(PREFIX)/bin:\$$PATH\"" ;; esac
 
-uninstall: ## Remove what install put there; what the watcher wrote goes before, with `watcher detach`
+uninstall: ## Remove what install put there; before, `watcher detach` removes what it wrote
 	rm -f "$(ROOT)/bin/watcher" "$(ROOT)"/share/man/man1/watcher.1 "$(ROOT)"/share/man/man1/watcher-*.1 \
 		"$(ROOT)/share/bash-completion/completions/watcher" "$(ROOT)/share/zsh/site-functions/_watcher" \
 		"$(ROOT)/share/fish/vendor_completions.d/watcher.fish"

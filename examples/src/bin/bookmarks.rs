@@ -7,10 +7,11 @@
 //! bookmarks SESSION say NAME TEXT        the user goes on from there
 //! ```
 
-#![allow(clippy::print_stdout, reason = "an example prints")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 use std::error::Error;
 use std::path::Path;
+use std::process::{ExitCode, exit};
 
 use session_core::{EntryId, Host, JsonText, Leaf, Session, SessionManager, quote};
 
@@ -20,11 +21,26 @@ fn find(session: &Session, name: &str) -> Result<EntryId, Box<dyn Error>> {
     found.map(|(entry, _)| entry).ok_or_else(|| format!("no bookmark is named {name}").into())
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn usage() -> ! {
+    eprintln!("usage: bookmarks SESSION (set NAME [ENTRY]|remove NAME|list|say NAME TEXT)");
+    exit(2)
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let [file, command @ ..] = arguments.as_slice() else {
-        return Err("bookmarks SESSION (set|remove|list|say) …".into());
+        usage();
     };
     let mut session = SessionManager::open(&Host::of_process()?, Path::new(file), None)?;
     match command {
@@ -52,7 +68,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             let said = session.append_message(&JsonText::parse(&said)?)?;
             println!("{said}, after {} messages", session.context(&Leaf::Entry(entry))?.messages().len());
         }
-        _ => return Err("bookmarks SESSION (set NAME [ENTRY]|remove NAME|list|say NAME TEXT)".into()),
+        _ => usage(),
     }
     Ok(())
 }

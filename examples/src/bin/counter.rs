@@ -6,10 +6,11 @@
 //! counter SESSION v1             as version 1 of this program did
 //! ```
 
-#![allow(clippy::print_stdout, reason = "an example prints")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 use std::error::Error;
 use std::path::Path;
+use std::process::{ExitCode, exit};
 
 use plugin_sdk::{ErrorKind, Extension, State, Version};
 use serde::{Deserialize, Serialize};
@@ -36,10 +37,27 @@ fn counter() -> plugin_sdk::Result<State<Counter>> {
         .upgrade(Version(0), |count: u64| Ok(CounterV1 { count }))
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn usage() -> ! {
+    eprintln!("usage: counter SESSION [step NUMBER|v1]");
+    exit(2)
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [file, command @ ..] = arguments.as_slice() else { return Err("counter SESSION [step NUMBER|v1]".into()) };
+    let [file, command @ ..] = arguments.as_slice() else {
+        usage();
+    };
     let mut session = SessionManager::open(&Host::of_process()?, Path::new(file), None)?;
 
     if *command == ["v1"] {

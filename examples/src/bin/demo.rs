@@ -1,13 +1,14 @@
 //! `make demo`: a scripted harness writes a session in a temporary agent directory, entry by entry, while the watcher tails
 //! it. Ten seconds; it cleans up behind itself.
 
-#![allow(clippy::print_stdout, reason = "a demonstration is there to be read")]
+#![allow(clippy::print_stderr, reason = "a demonstration says why it ends")]
 
 use std::error::Error;
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::ErrorKind::BrokenPipe;
+use std::io::{self, Write};
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -32,18 +33,35 @@ impl Drop for Watcher {
     }
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        // Nobody reads on.
+        Err(error) if error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == BrokenPipe) => {
+            ExitCode::SUCCESS
+        }
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
+    // Whoever stops reading ends it, which `println!` would do with a panic.
+    let mut out = io::stdout();
     let binary = std::env::current_exe()?.with_file_name("watcher");
     let temporary = tempfile::Builder::new().prefix("watcher-demo-").tempdir()?;
     let agent = temporary.path().join("agent");
     let project = temporary.path().join("project");
     fs::create_dir(&project)?;
 
-    println!("A watcher starts on a new agent directory.\n");
-    let mut watcher = Watcher(Command::new(&binary).arg("run").arg("--agent-dir").arg(&agent).spawn()?);
+    writeln!(out, "A watcher starts on a new agent directory.")?;
+    let mut run = command(&binary, &agent, &["run", "--log-level", "error"]);
+    let mut watcher = Watcher(run.stdout(Stdio::null()).spawn()?);
     sleep(Duration::from_millis(800));
 
-    println!("\nA harness writes a session in {}, entry by entry.\n", project.display());
+    writeln!(out, "\nA harness writes a session in {}, entry by entry.\n", project.display())?;
     let mut harness = Harness::begin(&agent, &project)?;
     for (prompt, answer) in SCRIPT {
         let written = harness.user(prompt)?;
@@ -56,20 +74,20 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
             sleep(Duration::from_millis(2));
         };
-        println!("  > {prompt}\n    in the history after {} ms (a process start included)", found.as_millis());
+        writeln!(out, "  > {prompt}\n    in the history after {} ms (a process start included)", found.as_millis())?;
         harness.assistant(answer)?;
         sleep(Duration::from_millis(1200));
     }
 
     for query in ["form fix", "resume upload", "login"] {
-        println!("\n$ watcher history search {query}");
+        writeln!(out, "\n$ watcher history search {query}")?;
         let mut search = command(&binary, &agent, &["history", "search"]);
         search.args(query.split(' ')).status()?;
     }
-    println!("\nWhich session would this directory continue with?\n\n$ watcher sessions list");
-    command(&binary, &agent, &["sessions", "list"]).current_dir(&project).status()?;
+    writeln!(out, "\nWhich session would this directory continue with?\n\n$ watcher continue")?;
+    command(&binary, &agent, &["continue"]).current_dir(&project).status()?;
 
-    println!("\nThe watcher ends, and everything is removed.");
+    writeln!(out, "\nThe watcher ends, and everything is removed.")?;
     let pid = watcher.0.id().to_string();
     Command::new("kill").arg(pid).status()?;
     watcher.0.wait()?;

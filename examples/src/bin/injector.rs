@@ -2,10 +2,11 @@
 //!
 //! `injector SESSION NOTES TEXT` lets the user say TEXT and prints what the model reads.
 
-#![allow(clippy::print_stdout, reason = "an example prints")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
+use std::process::{ExitCode, exit};
 
 use plugin_sdk::{Attribution, Event, Extension, Handle, LiveSession, Opening, State, Version};
 use session_core::{EntryKind, Host, JsonText, Leaf, Message, Role, SessionManager};
@@ -38,9 +39,24 @@ fn user_spoke_last(session: &Handle<'_>) -> session_core::Result<bool> {
     Ok(json.view().get("message").is_some_and(|message| Message::new(message).role() == Role::User))
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn usage() -> ! {
+    eprintln!("usage: injector SESSION NOTES TEXT");
+    exit(2)
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [file, notes, text] = arguments.as_slice() else { return Err("injector SESSION NOTES TEXT".into()) };
+    let [file, notes, text] = arguments.as_slice() else { usage() };
     let manager = SessionManager::open(&Host::of_process()?, Path::new(file), None)?;
 
     let extension = Extension::new("notes")?;

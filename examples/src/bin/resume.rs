@@ -2,13 +2,24 @@
 //!
 //! `resume [TEXT]` prints what was said, and lets the user say TEXT.
 
-#![allow(clippy::print_stdout, reason = "an example prints")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 use std::error::Error;
+use std::process::ExitCode;
 
 use session_core::{Host, JsonText, Leaf, SessionManager, quote};
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let host = Host::of_process()?;
     let mut session = SessionManager::continue_recent(&host, &std::env::current_dir()?, None)?;
     for message in session.context(&Leaf::Current)?.messages() {

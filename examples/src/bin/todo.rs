@@ -5,10 +5,11 @@
 //! todo SESSION list            todo SESSION at ENTRY (add|done|list) …   as things were there
 //! ```
 
-#![allow(clippy::print_stdout, reason = "an example prints")]
+#![allow(clippy::print_stdout, clippy::print_stderr, reason = "an example prints")]
 
 use std::error::Error;
 use std::path::Path;
+use std::process::{ExitCode, exit};
 
 use plugin_sdk::{Extension, Saved, Version};
 use serde::{Deserialize, Serialize};
@@ -25,10 +26,27 @@ struct Item {
     done: bool,
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn usage() -> ! {
+    eprintln!("usage: todo SESSION [at ENTRY] (add TEXT|done NUMBER|list)");
+    exit(2)
+}
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
-    let [file, command @ ..] = arguments.as_slice() else { return Err("todo SESSION (add|done|list) …".into()) };
+    let [file, command @ ..] = arguments.as_slice() else {
+        usage();
+    };
 
     let mut session = SessionManager::open(&Host::of_process()?, Path::new(file), None)?;
     let command = match command {
@@ -49,7 +67,7 @@ fn main() -> Result<(), Box<dyn Error>> {
             item.ok_or("there is no such item")?.done = true;
         }
         ["list"] => {}
-        _ => return Err("todo SESSION (add TEXT|done NUMBER|list)".into()),
+        _ => usage(),
     }
     for (item, number) in todos.items.iter().zip(1..) {
         println!("{number}. [{}] {}", if item.done { 'x' } else { ' ' }, item.text);

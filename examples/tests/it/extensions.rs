@@ -85,6 +85,25 @@ fn bookmarks_are_labels() {
     assert!(place.fail(BOOKMARKS, &[text(&file), "say", "later", "x"]).contains("no bookmark is named later"));
 }
 
+#[test]
+fn who_calls_a_program_wrongly_hears_how_it_is_called() {
+    let place = Place::new();
+    let file = place.session();
+    for (program, words) in [
+        (TODO, &[][..]),
+        (TODO, &[text(&file), "burn"]),
+        (COUNTER, &[]),
+        (INJECTOR, &[text(&file)]),
+        (BOOKMARKS, &[text(&file), "say"]),
+        (env!("CARGO_BIN_EXE_follower"), &[]),
+    ] {
+        let output = place.command(program, words).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{program} {words:?}: {said}");
+        assert!(said.starts_with("usage: "), "{said}");
+    }
+}
+
 /// Two extensions on one session: branches, a compaction, a fork, a branched session, and each program opens it anew.
 #[test]
 fn two_extensions_side_by_side() {

@@ -23,6 +23,15 @@ fn the_follower_prints_what_another_process_appends() {
 }
 
 #[test]
+fn a_demonstration_that_nobody_reads_ends_without_a_panic() {
+    let place = Place::new();
+    let (nobody, output) = std::io::pipe().unwrap();
+    drop(nobody);
+    let ended = place.command(env!("CARGO_BIN_EXE_demo"), &[]).stdout(output).output().unwrap();
+    assert!(ended.status.success() && ended.stderr.is_empty(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+#[test]
 fn each_terminal_continues_its_own_session() {
     // K28, K29 [R5]
     let place = Place::new();

@@ -49,8 +49,10 @@ impl Place {
     #[track_caller]
     pub(crate) fn fail(&self, program: &str, arguments: &[&str]) -> String {
         let output = self.output(program, arguments);
-        assert!(!output.status.success(), "{program} {arguments:?}");
-        String::from_utf8(output.stderr).unwrap()
+        assert_eq!(output.status.code(), Some(1), "{program} {arguments:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.starts_with("error: ") && said.lines().count() == 1, "as a person reads it: {said}");
+        said
     }
 }
 
