@@ -20,7 +20,7 @@ fn uncapitalized(sentence: &str) -> String {
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Confirm {
     /// Only say what would be done
-    #[arg(short = 'n', long)]
+    #[arg(long)]
     dry_run: bool,
     /// Do it without asking
     #[arg(short, long)]

@@ -25,7 +25,7 @@ Examples:
   watcher continue --exec omp --resume {}     become `omp --resume PATH`
   watcher continue --terminal tmux-%3         what that terminal would go on with
 
-The first line of the answer is the session's file; it existed a moment ago. Leaves with code 3 when there is no session to
+The first line of the answer is the session's file; it existed a moment ago. Exits with code 3 when there is no session to
 go on with. Nothing is written, whatever is asked: the session becomes this terminal's when the agent opens it.")]
 pub(crate) struct Continue {
     /// Go on in this directory [default: the working directory]

@@ -26,8 +26,8 @@ const JUST_WRITTEN: Duration = Duration::from_secs(60);
 
 const ABOUT: &str = "\
 Examples:
-  watcher ext get --type todo
-  echo '{\"items\":[\"milk\"]}' | watcher ext save --type todo
+  watcher ext get --type groceries
+  echo '{\"items\":[\"milk\"]}' | watcher ext save --type groceries
 
 A state belongs to the branch: what another branch saved is never seen. The session is this terminal's or this directory's
 latest when --session names none. Standard output is the plain JSON value; with --json it is in the usual envelope.";
@@ -56,27 +56,27 @@ struct Which {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  watcher ext get --type todo
-  watcher ext get --type todo --session 0198c2 --at 1a2b3c4d
+  watcher ext get --type groceries
+  watcher ext get --type groceries --session 0198c2 --at 1a2b3c4d
 
-Leaves with code 3 when there is no state, and when it was cleared.")]
+Exits with code 3 when there is no state, and when it was cleared.")]
 pub(crate) struct Get {
     #[command(flatten)]
     which: Which,
     /// The state that was in force at this entry: its id or the beginning of one
     #[arg(long, value_name = "ENTRY")]
     at: Option<String>,
-    /// The version of the data that the caller understands; newer data is refused
-    #[arg(long, value_name = "N", default_value_t = u32::MAX)]
-    schema: u32,
+    /// The version of the data that the caller understands; newer data is refused [default: any]
+    #[arg(long, value_name = "N")]
+    schema: Option<u32>,
 }
 
 /// Save a state: JSON on standard input
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  echo '{\"items\":[\"milk\"]}' | watcher ext save --type todo --schema 1
-  watcher ext save --type todo --clear
+  echo '{\"items\":[\"milk\"]}' | watcher ext save --type groceries --schema 1
+  watcher ext save --type groceries --clear
 
 Nothing is appended when the state in force is the same. Integers that JavaScript would round are refused, since the
 extensions of harnesses read them. A session that another process has open, or has written in the last minute, is refused
@@ -98,7 +98,7 @@ pub(crate) struct Save {
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
-  watcher ext list --type todo
+  watcher ext list --type groceries
 
 Each line has the entry, the time, the version, whether it is on this branch, and the data (null where it was cleared).")]
 pub(crate) struct List {
@@ -175,7 +175,7 @@ impl Ext {
 
 impl Get {
     fn run(self, context: &mut Context) -> Result<Exit> {
-        let state = self.which.state(self.schema)?;
+        let state = self.which.state(self.schema.unwrap_or(u32::MAX))?;
         let session = Session::read(&self.which.find(context)?)?;
         // The raw data of whatever version: what a script reads is what stands there.
         let found = match &self.at {

@@ -42,7 +42,7 @@ Events: prompt (prompt, cwd, sessionId, time in milliseconds), session_start, se
 history of its own in the state directory and no pointers. Claude Code's hooks are understood as they are
 (hook_event_name, session_id, cwd, prompt). Unknown events are ignored.
 
-It leaves within 50 ms and always with code 0. A prompt that can't go into the history at once waits in a private file, which
+It exits within 50 ms and always with code 0. A prompt that can't go into the history at once waits in a private file, which
 a process in the background, the watcher, the next hook or a history command takes over. `watcher plugin install` sets
 harnesses up."#)]
 pub(crate) struct Hook {}

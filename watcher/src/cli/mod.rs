@@ -67,6 +67,7 @@ number; none changes its meaning or goes. Times are ISO 8601 in UTC.";
     name = "watcher",
     version,
     arg_required_else_help = true,
+    disable_help_flag = true,
     after_help = EXAMPLES
 )]
 struct Cli {
@@ -76,6 +77,9 @@ struct Cli {
     command: Command,
 }
 
+/// Above what every command understands, in its help.
+const EVERYWHERE: &str = "Everywhere";
+
 /// What every command understands. In a help it comes after what is the command's own.
 #[derive(Clone, Debug, Args)]
 struct Common {
@@ -83,20 +87,23 @@ struct Common {
         long,
         value_name = "DIR",
         global = true,
-        display_order = 101,
+        display_order = 101, help_heading = EVERYWHERE,
         help = "An agent directory; may be given more than once [default: the first of $PI_CODING_AGENT_DIR, \
                 $HOME/$PI_CONFIG_DIR/agent, ~/.xcsh/agent]"
     )]
     agent_dir: Vec<PathBuf>,
-    /// The agent directory of a harness; of claude-code, the history of what its hooks told; all: the first three
-    #[arg(long, value_name = "NAME", global = true, display_order = 102)]
+    /// Work for this harness: xcsh, omp or pi; all means these three; claude-code means the history that its hooks fill
+    #[arg(long, value_name = "NAME", global = true, display_order = 102, help_heading = EVERYWHERE)]
     harness: Option<HarnessName>,
     /// Print one JSON object
-    #[arg(long, global = true, display_order = 103)]
+    #[arg(long, global = true, display_order = 103, help_heading = EVERYWHERE)]
     json: bool,
     /// Say more on standard error; twice for everything
-    #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 104)]
+    #[arg(short, long, action = clap::ArgAction::Count, global = true, display_order = 104, help_heading = EVERYWHERE)]
     verbose: u8,
+    /// Print help
+    #[arg(short, long, action = clap::ArgAction::Help, global = true, display_order = 105, help_heading = EVERYWHERE)]
+    help: (),
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -168,6 +175,9 @@ enum Command {
     Plugin(plugin::Plugin),
 }
 
+/// Lines of a help are no longer, however wide the terminal is.
+const WIDEST: usize = 100;
+
 /// What a command works with.
 struct Context {
     common: Common,
@@ -179,7 +189,9 @@ struct Context {
 pub(crate) fn main() -> ExitCode {
     // A shell that asks for completions gets them here, and nothing else happens.
     completions::answer();
-    let parsed = definition().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let columns = output::columns(&Environment::from_process()).unwrap_or(WIDEST).min(WIDEST);
+    let parsed =
+        help::fitted(definition(), columns).try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {

@@ -84,23 +84,12 @@ fn of_stdout(error: &io::Error) -> io::Error {
 
 impl Output {
     pub(crate) fn new(form: Form, environment: &Environment) -> Self {
-        let stdout = io::stdout();
-        let is_terminal = stdout.is_terminal();
+        let is_terminal = io::stdout().is_terminal();
         let colors = is_terminal
             && environment.variable("NO_COLOR").is_none()
             && environment.variable("TERM") != Some("dumb".as_ref());
-        // `COLUMNS` is how a caller says what it will show the answer in; a shell keeps its own to itself.
-        let said = environment.variable("COLUMNS").and_then(|columns| columns.to_str()?.parse::<usize>().ok());
-        let width = match said {
-            Some(columns) => columns.max(20),
-            // A terminal that does not know how wide it is says 0.
-            None if is_terminal => match rustix::termios::tcgetwinsize(&stdout).map(|size| size.ws_col) {
-                Ok(0) | Err(_) => 80,
-                Ok(columns) => usize::from(columns).max(20),
-            },
-            None => UNBOUNDED,
-        };
-        Self { form, out: BufWriter::new(Box::new(Stdout(stdout))), pager: None, is_terminal, colors, width }
+        let width = columns(environment).unwrap_or(UNBOUNDED);
+        Self { form, out: BufWriter::new(Box::new(Stdout(io::stdout()))), pager: None, is_terminal, colors, width }
     }
 
     /// Sends what follows through a pager, when a person reads text at a terminal. Without a pager that starts it is printed
@@ -236,6 +225,22 @@ impl Output {
             exit: u8,
         }
         let _ = self.json("error", Failure { message, exit: exit.code() }).and_then(|()| self.finish());
+    }
+}
+
+/// Columns that text on standard output may take; none when it goes to no terminal and nobody said.
+pub(super) fn columns(environment: &Environment) -> Option<usize> {
+    let stdout = io::stdout();
+    // `COLUMNS` is how a caller says what it will show the answer in; a shell keeps its own to itself.
+    let said = environment.variable("COLUMNS").and_then(|columns| columns.to_str()?.parse::<usize>().ok());
+    match said {
+        Some(columns) => Some(columns.max(20)),
+        // A terminal that does not know how wide it is says 0.
+        None if stdout.is_terminal() => match rustix::termios::tcgetwinsize(&stdout).map(|size| size.ws_col) {
+            Ok(0) | Err(_) => Some(80),
+            Ok(columns) => Some(usize::from(columns).max(20)),
+        },
+        None => None,
     }
 }
 

@@ -55,7 +55,7 @@ struct Which {
     #[arg(value_name = "HARNESS")]
     host: Host,
     /// Only say what would be done
-    #[arg(short = 'n', long)]
+    #[arg(long)]
     dry_run: bool,
 }
 

@@ -48,7 +48,7 @@ Examples:
   watcher pointers show
   watcher pointers show tmux-%3
 
-Leaves with code 3 when the terminal has none.")]
+Exits with code 3 when the terminal has none.")]
 pub(crate) struct Show {
     /// The terminal [default: this one]
     #[arg(add = completions::terminals())]

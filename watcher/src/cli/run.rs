@@ -22,7 +22,7 @@ Examples:
   watcher run --agent-dir /srv/agent --log-file /var/tmp/watcher.log
   watcher run --harness all --exclude '*scratch*/**'
 
-One watcher works on an agent directory at a time; a second one says who that is and leaves with code 4.
+One watcher works on an agent directory at a time; a second one says who that is and exits with code 4.
 Session files are only read. The history is the harness's own; it is copied once before it is first written to.
 SIGHUP reads the settings file again and looks at everything; `watcher settings` shows what can stand in it.")]
 pub(crate) struct Run {

@@ -39,7 +39,7 @@ A file that is not ours stays.")]
 Examples:
   watcher service status --json
 
-Leaves with code 3 when nothing of ours is installed. `watcher status` tells how a running watcher is.")]
+Exits with code 3 when nothing of ours is installed. `watcher status` tells how a running watcher is.")]
     Status,
 }
 

@@ -6,7 +6,7 @@ use serde::Serialize;
 use session_core::Timestamp;
 
 use super::Context;
-use super::times::{ago, iso_millis};
+use super::times::{ago, iso_millis, local_text};
 use crate::agents;
 use crate::exit::Exit;
 use crate::place::Place;
@@ -19,7 +19,7 @@ Examples:
   watcher status
   watcher status --json
 
-Leaves with code 3 when no watcher runs on some of the agent directories.")]
+Exits with code 3 when no watcher runs on some of the agent directories.")]
 pub(crate) struct Status {}
 
 #[derive(Serialize)]
@@ -52,13 +52,14 @@ impl Status {
                 exit = Exit::NotFound;
             }
             context.tell_absence(&agent);
+            let root = context.homely(agent.root());
             let out = &mut context.out;
-            out.line(&format!("{}: {}", agent.root().display(), condition.name()))?;
-            if let Some(holder) = &holder {
-                out.line(&format!("  running     {holder}"))?;
-            }
-            if let Some(state) = &told {
-                show(context, state, condition, now)?;
+            out.line(&format!("{root}: {}", condition.name()))?;
+            let mut rows: Vec<(&str, String)> =
+                holder.iter().map(|holder| ("running", in_local_time(holder))).collect();
+            rows.extend(told.iter().flat_map(|state| rows_of(state, now)));
+            for (what, value) in rows {
+                out.line(&format!("  {what:<12}{value}"))?;
             }
             let time = |pick: fn(&State) -> i64| told.as_ref().map(|state| iso_millis(pick(state)));
             all.push(Shown {
@@ -85,33 +86,26 @@ fn is_of(state: &State, holder: &str) -> bool {
     })
 }
 
-fn show(context: &mut Context, state: &State, condition: Condition, now: i64) -> Result<()> {
-    let out = &mut context.out;
-    let last = if condition == Condition::Stopped { "last " } else { "" };
-    out.line(&format!(
-        "  {last}heartbeat {} ago, progress {} ago",
-        ago(now, state.heartbeat),
-        ago(now, state.progress)
-    ))?;
-    if let Some(since) = state.working_since {
-        out.line(&format!("  working     for {}", ago(now, since)))?;
+/// Who holds the lock, `process PID since TIME`, with the time as people read it.
+fn in_local_time(holder: &str) -> String {
+    match holder.rsplit_once(" since ") {
+        Some((who, since)) => format!("{who} since {}", local_text(since)),
+        None => holder.to_owned(),
     }
-    out.line(&format!("  files       {} in {} directories", state.files, state.directories))?;
-    out.line(&match state.rows {
-        Some(rows) => format!("  prompts     {rows}, {} added by this process", state.added),
-        None => format!("  prompts     {} added by this process", state.added),
-    })?;
-    if let Some(lag) = state.lag_millis {
-        out.line(&format!("  lag         {lag} ms from notice to commit"))?;
-    }
-    if let Some(reason) = state.polling_reason.as_ref().filter(|_| state.polled > 0) {
-        out.line(&format!("  polling     {} directories: {reason}", state.polled))?;
-    }
-    if let Some(discovery) = &state.pointer_discovery {
-        out.line(&format!("  pointer discovery: {discovery}"))?;
-    }
-    if let Some(problem) = &state.last_problem {
-        out.line(&format!("  last problem, {} ago: {}", ago(now, problem.at), problem.message))?;
-    }
-    Ok(())
+}
+
+/// What a watcher told, as rows.
+fn rows_of(state: &State, now: i64) -> Vec<(&'static str, String)> {
+    let ago = |then| format!("{} ago", ago(now, then));
+    let mut rows = vec![("heartbeat", ago(state.heartbeat)), ("progress", ago(state.progress))];
+    rows.extend(state.working_since.map(|since| ("working", format!("since {}", ago(since)))));
+    rows.push(("files", format!("{} in {} directories", state.files, state.directories)));
+    let added = format!("{} added by this process", state.added);
+    rows.push(("prompts", state.rows.map_or(added.clone(), |rows| format!("{rows}, {added}"))));
+    rows.extend(state.lag_millis.map(|lag| ("lag", format!("{lag} ms from notice to commit"))));
+    let reason = state.polling_reason.as_ref().filter(|_| state.polled > 0);
+    rows.extend(reason.map(|reason| ("polling", format!("{} directories: {reason}", state.polled))));
+    rows.extend(state.pointer_discovery.as_ref().map(|discovery| ("pointers", format!("discovery {discovery}"))));
+    rows.extend(state.last_problem.as_ref().map(|last| ("problem", format!("{}: {}", ago(last.at), last.message))));
+    rows
 }

@@ -142,7 +142,7 @@ fn status_is_quick_and_writes_nothing() {
     let heartbeat = state["heartbeat"].as_i64().unwrap();
     assert!(heartbeat >= state["started"].as_i64().unwrap());
     let text = String::from_utf8(world.output(&["status"]).stdout).unwrap();
-    assert!(text.contains("pointer discovery: "), "{text}");
+    assert!(text.contains("  pointers    discovery "), "{text}");
     watcher.signal("KILL");
     watcher.end();
     let envelope: Value = serde_json::from_slice(&world.output(&["status", "--json"]).stdout).unwrap();
@@ -431,9 +431,9 @@ fn in_a_user_namespace_the_status_says_that_terminals_cannot_be_found() {
     let mut text = String::new();
     until("the status says it", || {
         text = String::from_utf8(world.output(&["status"]).stdout).unwrap();
-        text.contains("pointer discovery: ")
+        text.contains("  pointers    discovery ")
     });
-    assert!(text.contains("pointer discovery: unavailable (") && text.contains("user namespace"), "{text}");
+    assert!(text.contains("  pointers    discovery unavailable (") && text.contains("user namespace"), "{text}");
     drop(watcher);
 }
 

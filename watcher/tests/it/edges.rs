@@ -102,7 +102,8 @@ fn a_help_begins_with_what_is_the_command_s_own() {
     ] {
         let help = fixture.prints(words);
         let place = |option: &str| help.find(option).unwrap();
-        assert!(place(own) < place("--agent-dir"), "{words:?}: {help}");
+        assert!(place(own) < place("Everywhere:"), "{words:?}: {help}");
+        assert!(place("Everywhere:") < place("--agent-dir"), "{words:?}: {help}");
         assert!(place("--agent-dir") < place("--verbose"), "{help}");
     }
 }

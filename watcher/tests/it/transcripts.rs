@@ -329,6 +329,19 @@ fn help_teaches_by_examples() {
             lines.next().is_some_and(|example| example.starts_with("  ") && example.contains("watcher "))
         };
         assert!(taught(&help), "{name} has no examples:\n{help}");
+        assert!(!help.contains("Leaves with") && !help.contains(&u32::MAX.to_string()), "{help}");
+        // In few columns an example goes on further in than the next begins.
+        let narrow = fixture.command(&with(&words, &["--help"])).env("COLUMNS", "60").output().unwrap();
+        let narrow = String::from_utf8(narrow.stdout).unwrap();
+        let examples = |help: &str| {
+            let lines =
+                help.lines().skip_while(|line| *line != "Examples:").skip(1).take_while(|line| !line.is_empty());
+            lines.filter(|line| line.starts_with("  ") && !line.starts_with("   ")).count()
+        };
+        assert_eq!(examples(&narrow), examples(&help), "{narrow}");
+        assert!(narrow.lines().all(|line| line.width() <= 60 || line.starts_with("Usage: ")), "{narrow}");
+        // One letter means one thing.
+        assert!(!help.contains("-n, --dry-run"), "{help}");
         let page = fs::read_to_string(page).unwrap();
         assert!(page.starts_with(".ie") || page.contains(".TH"), "{page}");
     }

@@ -21,7 +21,7 @@ Examples:
   watcher history check
   watcher history check --repair
 
-The check runs on a private copy, so it keeps nobody from writing. Leaves with code 1 when something is wrong.")]
+The check runs on a private copy, so it keeps nobody from writing. Exits with code 1 when something is wrong.")]
 pub(crate) struct Check {
     /// Mend what is wrong: build the full-text index anew, or move the file aside and save what is readable in it
     #[arg(long)]

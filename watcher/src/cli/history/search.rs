@@ -20,7 +20,8 @@ Examples:
   watcher history search --best migrate database
 
 A prompt is found by the beginnings of its words first; when none has them, by what stands inside of words. Whatever the
-query holds is text: quotes, stars and dashes mean themselves. Put `--` before words that begin with a dash.")]
+query holds is text: quotes, stars and dashes mean themselves. Put `--` before words that begin with a dash. A terminal gets
+what it has room for; into a pipe or a file prompts go whole, each in one line.")]
 pub(crate) struct Search {
     /// Words to look for
     #[arg(required = true, value_name = "WORDS")]
