@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Result, bail};
-use clap::{Args, Subcommand};
+use anyhow::Result;
+use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use super::Context;
 use super::output::{Tone, remark};
-use crate::exit::Exit;
+use crate::exit::{Exit, Refusal};
 use crate::plugin::{self, Host, Step};
 
 /// Set up a harness so that it tells `watcher hook` what is typed
@@ -98,13 +98,26 @@ impl Which {
         let dir = match context.common.agent_dir.as_slice() {
             [] => None,
             [dir] => Some(context.environment.cwd()?.join(dir)),
-            several => bail!("{} directories are named; a plugin goes into one at a time", several.len()),
+            several => {
+                let message = format!("{} directories are named; a plugin goes into one at a time", several.len());
+                return Err(Refusal::new(Exit::Usage, message).into());
+            }
         };
+        if let Some(other) = context.common.harness.filter(|harness| value_name(harness) != value_name(&self.host)) {
+            let (host, other) = (value_name(&self.host), value_name(&other));
+            let message = format!("two harnesses are named, {host} and --harness {other}; say which one");
+            return Err(Refusal::new(Exit::Usage, message).into());
+        }
         plugin::Plugin::of(self.host, dir.as_deref(), &context.environment)
     }
 }
 
 /// Says what is done with each file; `written` gives what is to be shown of one.
+/// What a person types for it.
+fn value_name(value: &impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
 fn show(
     context: &mut Context,
     kind: &str,

@@ -194,3 +194,16 @@ fn k55_a_pointer_to_where_nothing_is_mounted_stays() {
     fixture.prints(&["pointers", "prune", "--yes"]);
     assert!(!pointer.exists(), "the disk is there, and no session of that id");
 }
+
+#[test]
+fn a_plugin_goes_into_one_harness_and_one_place() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    for (words, said) in [
+        (&["--harness", "pi"][..], "xcsh and --harness pi"),
+        (&["--agent-dir", "a", "--agent-dir", "b"], "one at a time"),
+    ] {
+        let (code, told) = fixture.fails(&[&["plugin", "install", "xcsh", "-n"], words].concat());
+        assert!(code == 2 && told.contains(said), "{told}");
+    }
+    fixture.prints(&["plugin", "install", "xcsh", "-n", "--harness", "xcsh"]);
+}
