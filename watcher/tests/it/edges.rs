@@ -202,8 +202,8 @@ fn a_plugin_goes_into_one_harness_and_one_place() {
         (&["--harness", "pi"][..], "xcsh and --harness pi"),
         (&["--agent-dir", "a", "--agent-dir", "b"], "one at a time"),
     ] {
-        let (code, told) = fixture.fails(&[&["plugin", "install", "xcsh", "-n"], words].concat());
+        let (code, told) = fixture.fails(&[&["plugin", "install", "xcsh", "--dry-run"], words].concat());
         assert!(code == 2 && told.contains(said), "{told}");
     }
-    fixture.prints(&["plugin", "install", "xcsh", "-n", "--harness", "xcsh"]);
+    fixture.prints(&["plugin", "install", "xcsh", "--dry-run", "--harness", "xcsh"]);
 }
