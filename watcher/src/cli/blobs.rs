@@ -7,7 +7,7 @@ use session_core::{BlobStore, CollectionPlan, CollectionScope, SessionId};
 
 use super::Context;
 use super::confirm::Confirm;
-use super::output::{remark, with_progress};
+use super::output::with_progress;
 use super::surroundings::storage;
 use super::text::{plural, size};
 use crate::exit::Exit;
@@ -76,13 +76,13 @@ impl Collect {
         let mut shown = Shown::of(&plan);
         let bytes: u64 = shown.unreferenced.iter().map(|blob| blob.size).sum();
         for blob in shown.unreferenced.iter().take(SHOWN) {
-            context.out.line(&format!("{:>7}  {}", size(blob.size), blob.path))?;
+            context.out.line(&format!("{:>7}  {}", size(blob.size), context.homely(blob.path.as_ref())))?;
         }
         if shown.unreferenced.len() > SHOWN {
             context.out.line(&format!("and {} more", shown.unreferenced.len() - SHOWN))?;
         }
         for path in &shown.missing {
-            remark(&format!("{path}: something names this, and nothing is there; is a disk not mounted?"));
+            context.remark(&format!("{path}: something names this, and nothing is there; is a disk not mounted?"));
         }
         let what = format!("Remove {} ({})", plural(shown.unreferenced.len(), "image"), size(bytes));
         if shown.unreferenced.is_empty() {

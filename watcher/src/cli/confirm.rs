@@ -7,7 +7,7 @@ use anyhow::Result;
 use clap::Args;
 
 use super::Context;
-use super::output::{question, remark};
+use super::output::question;
 use crate::exit::{Exit, Refusal};
 
 /// A sentence inside of another.
@@ -44,8 +44,9 @@ impl Confirm {
     /// [`Exit::Refused`] when the answer is no, and when there is nobody to ask.
     pub(super) fn ask(self, context: &mut Context, what: &str) -> Result<bool> {
         context.out.finish()?;
+        let what = &context.homely_text(what);
         if self.dry_run {
-            remark(&format!("not done, this was a dry run: it would {}", uncapitalized(what)));
+            context.remark(&format!("not done, this was a dry run: it would {}", uncapitalized(what)));
             return Ok(false);
         }
         if self.yes {

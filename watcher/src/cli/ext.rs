@@ -424,7 +424,7 @@ fn appended(
         context.out.line(entry)?;
     }
     if unchanged {
-        super::output::remark("nothing was appended: the state in force is the same");
+        context.remark("nothing was appended: the state in force is the same");
     }
     if let (Some(file), Some(_)) = (session.file(), &entry) {
         Trace::leave(session.host(), file);

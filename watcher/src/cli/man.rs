@@ -29,7 +29,7 @@ impl Man {
         command.build();
         let mut written = Vec::new();
         pages(&command, "watcher", &dir, &mut written)?;
-        context.out.line(&format!("{} pages in {}", written.len(), dir.display()))?;
+        context.out.line(&format!("{} pages in {}", written.len(), context.homely(&dir)))?;
         context.out.json("man", written)?;
         Ok(Exit::Done)
     }

@@ -41,7 +41,9 @@ use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand, V
 use session_core::{Environment, Harness};
 
 use crate::agents::Selection;
+use crate::cause::told;
 use crate::exit::Exit;
+use crate::mending;
 use output::{Form, Output};
 
 const EXAMPLES: &str = "\
@@ -225,7 +227,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if output::is_broken_pipe(&error) => Exit::Done,
         Err(error) => {
             let exit = Exit::of(&error);
-            context.out.failure(&error, exit, &context.common.command("history check --repair"));
+            context.failure(&error, exit);
             exit
         }
     };
@@ -248,6 +250,19 @@ fn is_hook() -> bool {
 /// The whole command line, its long help included.
 fn definition() -> clap::Command {
     help::flowing(Cli::command().after_long_help(format!("{EXAMPLES}\n\n{JSON}\n\n{}", Exit::TABLE)))
+}
+
+impl Context {
+    /// Says why the command failed.
+    fn failure(&mut self, error: &anyhow::Error, exit: Exit) {
+        let message = told(error);
+        self.out.failed(&message, exit);
+        self.remark(&format!("watcher: {message}"));
+        if mending::is_corrupt(error) {
+            let repair = self.common.command("history check --repair");
+            self.remark(&format!("`{repair}` does that, and keeps what can still be read"));
+        }
+    }
 }
 
 impl Command {

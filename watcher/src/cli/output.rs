@@ -18,9 +18,7 @@ use session_core::Environment;
 use super::grid::Grid;
 use super::pager;
 use super::text;
-use crate::cause::told;
 use crate::exit::Exit;
-use crate::mending;
 
 /// The envelope's version; see the long help.
 pub(crate) const SCHEMA: &str = "watcher/1";
@@ -138,8 +136,7 @@ impl Output {
     /// A line of pieces, each in its tone.
     pub(crate) fn pieces(&mut self, pieces: &[(Tone, &str)]) -> Result<()> {
         if !self.is_json() {
-            let line: String = pieces.iter().map(|(tone, text)| paint(self.colors, *tone, &clean(text))).collect();
-            writeln!(self.out, "{}", line.trim_end())?;
+            writeln!(self.out, "{}", joined(self.colors, pieces))?;
         }
         Ok(())
     }
@@ -207,17 +204,7 @@ impl Output {
         Ok(flushed?)
     }
 
-    /// Why the command failed; `repair` is the command that would mend a corrupt history.
-    pub(crate) fn failure(&mut self, error: &anyhow::Error, exit: Exit, repair: &str) {
-        let message = told(error);
-        self.failed(&message, exit);
-        remark(&format!("watcher: {message}"));
-        if mending::is_corrupt(error) {
-            remark(&format!("`{repair}` does that, and keeps what can still be read"));
-        }
-    }
-
-    /// The same for programs alone, who is told in another way being told already.
+    /// Why the command failed, for programs alone.
     pub(crate) fn failed(&mut self, message: &str, exit: Exit) {
         #[derive(Serialize)]
         struct Failure<'m> {
@@ -270,8 +257,8 @@ impl Formatter for Numbers {
     }
 }
 
-/// A remark beside the answer, on standard error.
-pub(crate) fn remark(text: &str) {
+/// A remark beside the answer, on standard error; commands make theirs by `Context::remark`.
+pub(super) fn remark(text: &str) {
     for line in text.lines() {
         let _ = writeln!(io::stderr(), "{}", clean(line));
     }
@@ -348,6 +335,19 @@ fn escaped(json: &str) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
+/// A line of pieces. Blanks at its end are left out before anything is painted: behind it they would stay.
+fn joined(colors: bool, pieces: &[(Tone, &str)]) -> String {
+    let mut pieces: Vec<(Tone, Cow<'_, str>)> = pieces.iter().map(|(tone, text)| (*tone, clean(text))).collect();
+    while let Some((tone, text)) = pieces.pop() {
+        let text = text.trim_end().to_owned();
+        if !text.is_empty() {
+            pieces.push((tone, text.into()));
+            break;
+        }
+    }
+    pieces.iter().map(|(tone, text)| paint(colors, *tone, text)).collect()
+}
+
 fn paint(colors: bool, tone: Tone, text: &str) -> String {
     match tone {
         Tone::Strong if colors => format!("\x1b[1m{text}\x1b[0m"),
@@ -362,6 +362,14 @@ fn paint(colors: bool, tone: Tone, text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn no_line_ends_in_blanks() {
+        let line = [(Tone::Plain, "a "), (Tone::Faint, "DAY   "), (Tone::Faint, ""), (Tone::Plain, "  ")];
+        assert_eq!(joined(true, &line), "a \u{1b}[2mDAY\u{1b}[0m");
+        assert_eq!(joined(false, &line), "a DAY");
+        assert_eq!(joined(true, &[(Tone::Faint, " ")]), "");
+    }
 
     #[test]
     fn whole_numbers_are_written_as_whole_numbers() {

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 
 use super::Context;
-use super::output::{Tone, remark};
+use super::output::Tone;
 use crate::exit::{Exit, Refusal};
 use crate::plugin::{self, Host, Step};
 
@@ -78,7 +78,7 @@ impl Plugin {
                 let written = |path: &Path| if which.dry_run { plugin.content(path) } else { None };
                 let exit = show(context, "plugin.install", steps, written)?;
                 if matches!(which.host, Host::ClaudeCode) {
-                    remark(
+                    context.remark(
                         "its prompts get a history of their own: `watcher history search --harness claude-code WORD`",
                     );
                 }
@@ -137,7 +137,7 @@ fn show(
             Step::Remove => "remove",
             Step::Kept => "kept, not ours or changed",
         };
-        context.out.line(&format!("{word:<10} {}", path.display()))?;
+        context.out.line(&format!("{word:<10} {}", context.homely(&path)))?;
         let text = written(&path).filter(|_| matches!(step, Step::Write | Step::Update));
         for line in text.into_iter().flat_map(str::lines) {
             context.out.toned(Tone::Faint, format!("    {line}").trim_end())?;

@@ -11,7 +11,7 @@ use session_core::{PointerChange, Pointers, Session, StoredPointer, TerminalId, 
 use super::confirm::Confirm;
 use super::grid::{Column, Grid};
 use super::named::{self, Named};
-use super::output::{Tone, remark};
+use super::output::Tone;
 use super::surroundings::storage;
 use super::text::plural;
 use super::{Context, completions};
@@ -166,7 +166,7 @@ fn list(context: &mut Context) -> Result<Exit> {
         grid.row([format!("{}{here}", shown.terminal), age, shown.state.to_owned(), cwd, session]);
     }
     if !context.tell_absence(&context.agent()?) && stored.is_empty() && !context.out.is_json() {
-        remark("no terminal has a pointer");
+        context.remark("no terminal has a pointer");
     }
     context.out.grid(&grid)?;
     context.out.json("pointers.list", shown)?;
@@ -187,12 +187,14 @@ impl Show {
         let extra: Vec<String> = stored.pointer().map_or(Vec::new(), |pointer| {
             pointer.extra_lines().map(|line| String::from_utf8_lossy(line).into_owned()).collect()
         });
+        let homely = |path: &Option<String>| path.as_ref().map(|path| context.homely(path.as_ref()));
+        let (session, cwd) = (homely(&shown.session), homely(&shown.cwd));
         let out = &mut context.out;
         out.toned(Tone::Strong, &shown.terminal)?;
         for (what, value) in [
-            ("session", shown.session.as_deref()),
+            ("session", session.as_deref()),
             ("name", shown.name.as_deref()),
-            ("directory", shown.cwd.as_deref()),
+            ("directory", cwd.as_deref()),
             ("set", Some(shown.modified.as_str())),
             ("state", Some(shown.state)),
         ] {
@@ -220,7 +222,7 @@ impl Set {
         let storage = storage();
         let file = session.path().unwrap_or(Path::new("")).to_owned();
         Pointers::new(&*storage, context.agent()?.terminal_sessions()).set(&terminal, &cwd, &file)?;
-        context.out.line(&format!("{} goes on with {}", terminal.as_str(), file.display()))?;
+        context.out.line(&format!("{} goes on with {}", terminal.as_str(), context.homely(&file)))?;
         let shown = Shown {
             terminal: terminal.as_str().to_owned(),
             here: context.terminal().as_ref() == Some(&terminal),
@@ -249,7 +251,7 @@ impl Prune {
             }
         }
         for stored in &gone {
-            let file = stored.pointer().map(|pointer| pointer.session_file().display().to_string());
+            let file = stored.pointer().map(|pointer| context.homely(pointer.session_file()));
             context.out.line(&format!("{}  {}", stored.terminal().as_str(), file.unwrap_or_default()))?;
         }
         let mut removed = Vec::new();
@@ -307,7 +309,7 @@ fn read_all(context: &Context, storage: &dyn SessionStorage) -> Result<Vec<Store
     for stored in Pointers::new(storage, context.agent()?.terminal_sessions()).list()? {
         match stored {
             Ok(stored) => all.push(stored),
-            Err(error) => remark(&error.to_string()),
+            Err(error) => context.remark(&error.to_string()),
         }
     }
     Ok(all)

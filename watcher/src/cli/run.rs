@@ -53,19 +53,21 @@ impl Run {
 }
 
 fn greet(context: &mut Context, prepared: &Prepared) -> Result<()> {
-    let out = &mut context.out;
     let agent = &prepared.agent;
-    out.line(&format!("watching  {}", agent.sessions().display()))?;
+    let [sessions, history, root] =
+        [agent.sessions(), agent.history_db(), agent.root().to_owned()].map(|path| context.homely(&path));
+    let notices: Vec<String> = prepared.store.notices().iter().map(describe).collect();
+    let notices: Vec<String> = notices.iter().map(|notice| context.homely_text(notice)).collect();
+    let mended = prepared.mended.as_ref().map(|mended| context.homely_text(mended));
+    let out = &mut context.out;
+    out.line(&format!("watching  {sessions}"))?;
     let stats = prepared.store.stats()?;
     let first = if stats.submissions == 0 { "; prompts of all sessions are added first" } else { "" };
-    out.line(&format!("history   {} ({} prompts{first})", agent.history_db().display(), stats.prompts))?;
-    if let Some(mended) = &prepared.mended {
-        out.line(&format!("          {mended}"))?;
+    out.line(&format!("history   {history} ({} prompts{first})", stats.prompts))?;
+    for said in mended.iter().chain(&notices) {
+        out.line(&format!("          {said}"))?;
     }
-    for notice in prepared.store.notices() {
-        out.line(&format!("          {}", describe(&notice)))?;
-    }
-    out.line(&format!("search    watcher history search --agent-dir {} WORDS", agent.root().display()))
+    out.line(&format!("search    watcher history search --agent-dir {root} WORDS"))
 }
 
 /// A notice of the history in words.

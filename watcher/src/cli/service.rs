@@ -10,7 +10,6 @@ use session_core::storage::{FileSessionStorage, SessionStorage};
 
 use super::Context;
 use super::following::followed;
-use super::output::remark;
 use crate::exit::{Exit, Refusal};
 use crate::service::{MARK, Manager, Unit};
 
@@ -74,7 +73,7 @@ impl Service {
                 let unit = unit(context)?;
                 let text = manager.text(&unit);
                 if *print {
-                    remark(&format!("what {} would hold:", file.display()));
+                    context.remark(&format!("what {} would hold:", file.display()));
                     context.out.text(&text)?;
                     let file = file.display().to_string();
                     let shown = Shown { file, state: "printed", next: Vec::new(), text: Some(text) };
@@ -140,7 +139,7 @@ fn read(file: &Path) -> Result<Option<String>> {
 
 fn show(context: &mut Context, kind: &str, file: &Path, state: &'static str, next: Vec<String>) -> Result<Exit> {
     let shown = Shown { file: file.display().to_string(), state, next, text: None };
-    context.out.line(&format!("{}: {state}", shown.file))?;
+    context.out.line(&format!("{}: {state}", context.homely(file)))?;
     match shown.state {
         "installed" if kind == "service.install" => context.out.line("now start it:")?,
         "removed" => context.out.line("if it is running, end it:")?,

@@ -29,7 +29,7 @@ impl ShowSettings {
     pub(crate) fn run(context: &mut Context) -> Result<Exit> {
         let file = settings::user_file(&context.environment).map(|file| file.display().to_string());
         if let Some(file) = &file {
-            context.out.line(&format!("# {file}"))?;
+            context.out.line(&format!("# {}", context.homely(file.as_ref())))?;
         }
         context.out.text(settings::EXAMPLE.trim_start())?;
         context.out.json("settings", Shown { file, example: settings::EXAMPLE.trim_start() })?;

@@ -12,6 +12,7 @@ use session_core::{
 
 use super::Context;
 use super::output::remark;
+use super::text;
 use crate::agents;
 use crate::exit::{Exit, Refusal};
 use crate::settings::{AgentSettings, Keys, Level, Sources};
@@ -41,7 +42,7 @@ impl Context {
     pub(super) fn tell_absence(&self, agent: &AgentDir) -> bool {
         let absence = self.absence(agent);
         if let Some(absence) = &absence {
-            remark(absence);
+            self.remark(absence);
         }
         absence.is_some()
     }
@@ -123,7 +124,19 @@ impl Context {
         Ok(self.clock()?.now())
     }
 
-    /// A path as people write it: the home as `~`.
+    /// A remark beside the answer, on standard error.
+    pub(super) fn remark(&self, text: &str) {
+        remark(&self.homely_text(text));
+    }
+
+    /// A message with the home as `~` in the paths that it names, whoever made it.
+    pub(super) fn homely_text(&self, text: &str) -> String {
+        let home = self.environment.home().and_then(Path::to_str).filter(|home| home.len() > 1);
+        home.map_or_else(|| text.to_owned(), |home| text::with_tilde(text, home))
+    }
+
+    /// A path as people write it: the home as `~`. In all that people read paths are so. Whole stay those that scripts take: a
+    /// line that is a path and nothing else, and all of `--json`.
     pub(super) fn homely(&self, path: &Path) -> String {
         match self.environment.home().and_then(|home| path.strip_prefix(home).ok()) {
             Some(below) if below.as_os_str().is_empty() => "~".to_owned(),

@@ -7,7 +7,7 @@ use session_core::{AgentDir, Harness};
 
 use super::Context;
 use super::following::{Following, followed, prepare};
-use super::output::{remark, with_progress};
+use super::output::with_progress;
 use super::text::plural;
 use crate::agents::{self, Selection};
 use crate::exit::{Exit, Refusal};
@@ -73,16 +73,16 @@ impl Sync {
                 _ => format!("{root}: {added} added, {known} known, {} read", many(files_read, "file")),
             })?;
             if synced.redacted > 0 {
-                remark(&format!("secrets were replaced in {} of them", synced.redacted));
+                context.remark(&format!("secrets were replaced in {} of them", synced.redacted));
             }
             if let Some(mended) = &prepared.mended {
-                remark(mended);
+                context.remark(mended);
             }
             for notice in prepared.store.notices() {
-                remark(&super::run::describe(&notice));
+                context.remark(&super::run::describe(&notice));
             }
             for problem in &synced.problems {
-                remark(problem);
+                context.remark(problem);
             }
             all.push(synced);
         }
@@ -104,14 +104,18 @@ fn there(context: &Context, settings: &Settings) -> Result<Vec<AgentDir>> {
         if exists { there.push(agent) } else { missing.push(agent) }
     }
     for agent in &missing {
-        remark(&format!("{}: there is no such directory, so there is nothing to read", context.homely(agent.root())));
+        context.remark(&format!(
+            "{}: there is no such directory, so there is nothing to read",
+            context.homely(agent.root())
+        ));
     }
     if there.is_empty() {
         for harness in Harness::ALL {
             let others = Selection { harnesses: vec![harness], ..Selection::default() };
             let other = agents::resolve_one(&others, &context.environment)?;
             if other.sessions().exists() {
-                remark(&format!("there are sessions in {}: `--harness {harness}`", context.homely(other.root())));
+                context
+                    .remark(&format!("there are sessions in {}: `--harness {harness}`", context.homely(other.root())));
             }
         }
         if !context.common.agent_dir.is_empty() {

@@ -27,6 +27,22 @@ pub(crate) fn width(text: &str) -> usize {
     super::output::clean(text).width()
 }
 
+/// A text with the home as `~` wherever a path begins with it. Within quotes it stays: no shell would read the sign there.
+pub(crate) fn with_tilde(text: &str, home: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(home) {
+        let (before, behind) = (&rest[..at], &rest[at + home.len()..]);
+        let begins = before.chars().next_back().or(shown.chars().next_back());
+        let begins = begins.is_none_or(|c| c.is_whitespace() || "(`:[".contains(c));
+        let ends = behind.chars().next().is_none_or(|c| c.is_whitespace() || "/)`:];,".contains(c));
+        shown.push_str(before);
+        shown.push_str(if begins && ends { "~" } else { home });
+        rest = behind;
+    }
+    shown + rest
+}
+
 /// The first line of a text that has something in it, outer blanks taken off.
 pub(crate) fn first_line(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or_default()
@@ -109,6 +125,15 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn the_home_is_shown_where_a_path_begins_with_it() {
+        let shown = |text: &str| with_tilde(text, "/home/u");
+        assert_eq!(shown("/home/u/a: no (/home/u) `x /home/u/b`"), "~/a: no (~) `x ~/b`");
+        for whole in ["/home/user/a", "/mnt/home/u/a", "'/home/u/it'", "\"/home/u\"", "x=/home/u/a"] {
+            assert_eq!(shown(whole), whole);
+        }
+    }
 
     #[test]
     fn numbers_are_short() {

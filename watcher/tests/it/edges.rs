@@ -125,7 +125,8 @@ fn what_changes_a_session_begins_none() {
             &["sessions", "move", file, "--to", "/w"],
         ] {
             let (code, said) = fixture.fails(words);
-            assert!(code == 1 && said.contains(file), "{words:?}: {code} {said}");
+            let shown = file.replace(fixture.home().to_str().unwrap(), "~");
+            assert!(code == 1 && said.contains(&shown), "{words:?}: {code} {said}");
         }
     }
     assert!(fixture.picture() == before, "something was written");

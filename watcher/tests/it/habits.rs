@@ -176,6 +176,41 @@ fn an_agent_directory_that_is_not_there_is_named_once() {
 }
 
 #[test]
+fn people_read_the_home_as_a_tilde_and_scripts_get_whole_paths() {
+    let fixture = Fixture::new(&[Sessions::Project, Sessions::Broken]);
+    fixture.prints(&["sync"]);
+    let home = fixture.home().to_str().unwrap().to_owned();
+    let file = fixture.session("15c0").to_str().unwrap().to_owned();
+    for words in [
+        &["sync"][..],
+        &["status"],
+        &["sessions", "list", "--all"],
+        &["sessions", "show", "15c0"],
+        &["sessions", "show", "garbage.jsonl"],
+        &["sessions", "rename", "15c0", "Login page"],
+        &["sessions", "delete", "15c0", "--dry-run"],
+        &["sessions", "repair", "15d0", "--dry-run"],
+        &["history", "stats"],
+        &["pointers", "set", "15c0", "--terminal", "pts-1"],
+        &["pointers", "show", "pts-1"],
+        &["blobs", "collect"],
+        &["plugin", "install", "xcsh"],
+        &["service", "install"],
+        &["settings"],
+        &["detach", "--dry-run"],
+    ] {
+        let output = fixture.output(words);
+        let said = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+        assert!(!said.contains(&home), "{words:?}: {said}");
+    }
+    let likely = fixture.prints(&["continue", "--terminal", "pts-1", "--cwd", "/home/u/project"]);
+    assert_eq!(likely.lines().next(), Some(file.as_str()), "a line that is a path");
+    let forked = fixture.prints(&["sessions", "fork", "15c0"]);
+    assert!(forked.lines().any(|line| line.starts_with(&home)), "{forked}");
+    assert_eq!(fixture.json("sessions.show", &["sessions", "show", "15c0ffee00000001"])["path"], file.as_str());
+}
+
+#[test]
 fn whole_numbers_have_no_fraction_in_json() {
     let fixture = Fixture::new(&[Sessions::Project]);
     for words in [&["sessions", "show", "15c0"][..], &["sessions", "stats", "--all"], &["sessions", "list", "--all"]] {

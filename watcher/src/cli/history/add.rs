@@ -10,7 +10,6 @@ use serde::Serialize;
 
 use super::open;
 use crate::cli::Context;
-use crate::cli::output::remark;
 use crate::exit::Exit;
 
 /// Add a prompt, as if it had been typed now
@@ -48,7 +47,7 @@ impl Add {
         let cwd = context.directory(self.cwd.as_deref())?;
         let store = open::for_writing(context)?;
         let outcome = store.add(prompt, cwd.to_str()).wait()?;
-        open::tell(&store);
+        open::tell(context, &store);
         store.close()?;
         let (recorded, said) = match outcome.recorded() {
             Recorded::Inserted => ("inserted", "added"),
@@ -62,7 +61,7 @@ impl Add {
         };
         context.out.line(said)?;
         if !outcome.redacted().is_empty() {
-            remark(&format!("secrets in it were replaced: {}", outcome.redacted().join(", ")));
+            context.remark(&format!("secrets in it were replaced: {}", outcome.redacted().join(", ")));
         }
         context.out.json("history.add", Shown { recorded, row: outcome.row().map(history::RowId::get) })?;
         Ok(Exit::Done)

@@ -9,7 +9,7 @@ use super::open;
 use crate::cause::told;
 use crate::cli::Context;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::{Tone, remark, with_progress};
+use crate::cli::output::{Tone, with_progress};
 use crate::cli::text::plural;
 use crate::exit::{Exit, Refusal};
 use crate::mending;
@@ -66,7 +66,7 @@ impl Check {
             let store = open::for_writing(context)?;
             let building = || "building the index…".to_owned();
             health = with_progress(building, || store.repair().wait())?;
-            open::tell(&store);
+            open::tell(context, &store);
             store.close()?;
             repaired = true;
         }
@@ -95,7 +95,7 @@ impl Check {
     fn rebuild(self, context: &mut Context, file: Vec<String>, index: Option<String>) -> Result<Exit> {
         let path = context.agent()?.history_db();
         for problem in &file {
-            remark(problem);
+            context.remark(problem);
         }
         if !self.confirm.ask(context, "Move the corrupt file aside and save what is readable in it")? {
             context.out.json("history.check", Shown { well: false, file, index, repaired: false })?;
@@ -109,7 +109,7 @@ impl Check {
         context.out.line(&format!(
             "{} saved; the corrupt file is {}",
             plural(rebuilt.salvaged(), "prompt"),
-            rebuilt.aside().display()
+            context.homely(rebuilt.aside())
         ))?;
         let sync = context.common.command("sync");
         context.out.line(&format!("`{sync}` adds what the session files hold"))?;

@@ -12,7 +12,7 @@ use super::choice::Where;
 use super::{open, rows};
 use crate::cli::Context;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::{remark, with_progress};
+use crate::cli::output::with_progress;
 use crate::cli::text::plural;
 use crate::exit::{Exit, Refusal};
 
@@ -81,7 +81,7 @@ impl Delete {
         }
         rows::table(context, &chosen[..chosen.len().min(SHOWN)])?;
         if chosen.len() > SHOWN {
-            remark(&format!("and {} more", chosen.len() - SHOWN));
+            context.remark(&format!("and {} more", chosen.len() - SHOWN));
         }
         let mut shown = Shown {
             rows: chosen.iter().map(rows::Shown::of).collect(),
@@ -94,7 +94,7 @@ impl Delete {
             let store = open::for_writing(context)?;
             let deleting = || "deleting prompts…".to_owned();
             let deleted = with_progress(deleting, || store.delete(selection).wait())?;
-            open::tell(&store);
+            open::tell(context, &store);
             shown.deleted = deleted.rows();
             shown.log_truncated = Some(deleted.log_truncated());
             shown.copies = deleted.copies().to_vec();
@@ -104,13 +104,13 @@ impl Delete {
             store.close()?;
             context.out.line(&format!("{} deleted", plural(shown.deleted, "prompt")))?;
             for file in &shown.still_in {
-                context.out.line(&format!("still in {}", file.display()))?;
+                context.out.line(&format!("still in {}", context.homely(file)))?;
             }
             for copy in &shown.copies {
-                context.out.line(&format!("may still be in {}", copy.display()))?;
+                context.out.line(&format!("may still be in {}", context.homely(copy)))?;
             }
             if shown.log_truncated == Some(false) {
-                remark("another process reads the history: its log keeps the text until that process is done");
+                context.remark("another process reads the history: its log keeps the text until that process is done");
             }
         }
         context.out.json("history.delete", shown)?;

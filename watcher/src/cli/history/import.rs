@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use super::open;
 use crate::cli::Context;
-use crate::cli::output::{remark, with_progress};
+use crate::cli::output::with_progress;
 use crate::exit::Exit;
 
 /// What every SQLite file begins with.
@@ -76,12 +76,12 @@ impl ImportFrom {
         let how_far = || format!("importing, {} prompts read", read.load(Ordering::Relaxed));
         let work = || store.import(source, |sum: Imported| read.store(sum.read, Ordering::Relaxed));
         let sum = with_progress(how_far, work)?;
-        open::tell(&store);
+        open::tell(context, &store);
         store.close()?;
         let Imported { read, added, known, refused, redacted, .. } = sum;
         context.out.line(&format!("{read} read: {added} added, {known} there already, {refused} refused"))?;
         if redacted > 0 {
-            remark(&format!("secrets were replaced in {redacted} of them"));
+            context.remark(&format!("secrets were replaced in {redacted} of them"));
         }
         context.out.json("history.import", Shown { read, added, known, refused, redacted })?;
         Ok(Exit::Done)

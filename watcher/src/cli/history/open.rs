@@ -8,7 +8,6 @@ use session_core::AgentDir;
 
 use crate::cause::told;
 use crate::cli::Context;
-use crate::cli::output::remark;
 use crate::cli::surroundings::storage;
 use crate::place::Place;
 
@@ -22,11 +21,11 @@ pub(super) fn for_reading(context: &Context) -> Result<Option<HistoryStorage>> {
     }
     if !path.exists() {
         let sync = context.common.command("sync");
-        remark(&format!("{}: there is no history yet; `{sync}` fills it", context.homely(&path)));
+        context.remark(&format!("{}: there is no history yet; `{sync}` fills it", context.homely(&path)));
         return Ok(None);
     }
     let store = OpenOptions::new().access(Access::ReadOnly).open(&path)?;
-    tell(&store);
+    tell(context, &store);
     Ok(Some(store))
 }
 
@@ -50,12 +49,15 @@ fn options(agent: &AgentDir, context: &Context) -> Result<OpenOptions> {
 }
 
 /// Says what the user should hear once.
-pub(super) fn tell(store: &HistoryStorage) {
+pub(super) fn tell(context: &Context, store: &HistoryStorage) {
     for notice in store.notices() {
         match notice {
-            Notice::Copied(copy) => remark(&format!("the history from before is kept as {}", copy.display())),
+            Notice::Copied(copy) => context.remark(&format!("the history from before is kept as {}", copy.display())),
             Notice::UnreadLog(log) => {
-                remark(&format!("{}: this log could not be read; its latest prompts are missing here", log.display()));
+                context.remark(&format!(
+                    "{}: this log could not be read; its latest prompts are missing here",
+                    log.display()
+                ));
             }
             _ => {}
         }
@@ -73,6 +75,6 @@ fn take_spooled(agent: &AgentDir, context: &Context) {
         spool.drain(&store)
     });
     if let Err(error) = drained {
-        remark(&format!("prompts that hooks told are still on their way: {}", told(&error)));
+        context.remark(&format!("prompts that hooks told are still on their way: {}", told(&error)));
     }
 }

@@ -7,7 +7,6 @@ use history::{Order, Page, SearchOptions};
 use super::choice::Which;
 use super::{open, rows};
 use crate::cli::Context;
-use crate::cli::output::remark;
 use crate::exit::Exit;
 
 /// The prompts that hold every word, newest first
@@ -42,10 +41,10 @@ impl Search {
             None => None,
         };
         if page.as_ref().is_some_and(Page::stopped_early) {
-            remark("older prompts were not looked through for words inside words");
+            context.remark("older prompts were not looked through for words inside words");
         }
         if page.as_ref().is_some_and(|page| page.entries().is_empty()) {
-            remark("no prompt holds all of that");
+            context.remark("no prompt holds all of that");
         }
         rows::table_around(context, page.as_ref().map_or(&[], |page| page.entries()), &self.words)?;
         rows::json(context, "history.search", page.as_ref().map_or(&[], |page| page.entries()))

@@ -38,8 +38,9 @@ impl Stats {
             return Ok(Exit::NotFound);
         };
         let stats = store.stats()?;
+        let file = context.homely(store.path());
         let out = &mut context.out;
-        out.line(&format!("{:<12}{}", "file", store.path().display()))?;
+        out.line(&format!("{:<12}{file}", "file"))?;
         out.line(&format!("{:<12}{}", "prompts", stats.prompts))?;
         out.line(&format!("{:<12}{}", "submissions", stats.submissions))?;
         if let Some((oldest, latest)) = stats.span {

@@ -56,7 +56,7 @@ impl Delete {
             }
         }
         for (file, name) in &files {
-            context.out.line(&format!("{name}  {}", file.display()))?;
+            context.out.line(&format!("{name}  {}", context.homely(file)))?;
         }
         let what = format!("Move {} to the trash", plural(files.len(), "session"));
         let trash = if self.confirm.ask(context, &what)? { Some(context.trash()?) } else { None };

@@ -6,7 +6,6 @@ use serde::Serialize;
 
 use super::restore::deleted;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::remark;
 use crate::cli::text::plural;
 use crate::cli::{Context, times};
 use crate::exit::{Exit, Refusal};
@@ -44,7 +43,11 @@ impl Empty {
         let what = format!("Delete {} of the trash for good", plural(items.len(), "session"));
         let trash = context.trash()?;
         if items.is_empty() {
-            remark(if held_any { "nothing in the trash was deleted before then" } else { "the trash is empty" });
+            context.remark(if held_any {
+                "nothing in the trash was deleted before then"
+            } else {
+                "the trash is empty"
+            });
         } else if self.confirm.ask(context, &what)? {
             for one in &items {
                 trash.erase(&one.item)?;

@@ -12,7 +12,7 @@ use session_core::{Listing, Session, SessionInfo, Status, Timestamp, time_ago};
 use super::sums::Sums;
 use crate::cli::Context;
 use crate::cli::grid::{Column, Grid};
-use crate::cli::output::{remark, with_progress};
+use crate::cli::output::with_progress;
 use crate::cli::text::{money, plural, size};
 use crate::exit::Exit;
 
@@ -99,7 +99,7 @@ impl List {
             },
         )?;
         for problem in &listing.problems {
-            remark(&problem.to_string());
+            context.remark(&problem.to_string());
         }
         listing.sessions.sort_by_key(|session| Reverse(activity(session)));
         let ids = unique_length(&listing.sessions);
@@ -139,7 +139,7 @@ impl List {
         }
         context.out.grid(&grid)?;
         if left_out > 0 && !context.out.is_json() {
-            remark(&format!("and {left_out} more; see them with a larger --limit"));
+            context.remark(&format!("and {left_out} more; see them with a larger --limit"));
         }
         if listing.sessions.is_empty() && left_out == 0 {
             say_none(context, (!self.all).then_some(cwd.as_path()))?;
@@ -161,7 +161,7 @@ pub(super) fn say_none(context: &Context, cwd: Option<&Path>) -> Result<()> {
     if context.tell_absence(&agent) || context.out.is_json() {
         return Ok(());
     }
-    remark(&match cwd {
+    context.remark(&match cwd {
         Some(cwd) => format!("{}: no sessions; --all shows those of every directory", cwd.display()),
         None => format!("{}: no sessions", agent.sessions().display()),
     });

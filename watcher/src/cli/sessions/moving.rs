@@ -12,7 +12,6 @@ use super::ways::{self, Kind, Way};
 use crate::cause::told;
 use crate::cli::busy::Force;
 use crate::cli::confirm::Confirm;
-use crate::cli::output::remark;
 use crate::cli::output::with_progress;
 use crate::cli::text::plural;
 use crate::cli::{Context, completions};
@@ -78,7 +77,12 @@ impl Move {
         if self.confirm.is_dry_run() || ways.len() > 1 {
             for way in &ways {
                 let kind = if way.kind == Kind::Follows { "sub-agent: " } else { "" };
-                context.out.line(&format!("{kind}{}  {} → {}", way.name, way.old_cwd, way.cwd.display()))?;
+                context.out.line(&format!(
+                    "{kind}{}  {} → {}",
+                    way.name,
+                    context.homely(way.old_cwd.as_ref()),
+                    context.homely(&way.cwd)
+                ))?;
             }
         }
         // A single session is named by the user, and nobody has to be asked.
@@ -98,13 +102,13 @@ impl Move {
         for one in &moved {
             match (&one.to, &one.error) {
                 (Some(to), _) if !one.subagent => context.out.line(to)?,
-                (_, Some(error)) => remark(error),
+                (_, Some(error)) => context.remark(error),
                 _ => {}
             }
         }
         context.out.json("sessions.move", moved)?;
         if failed > 0 {
-            remark(&format!("{} could not be moved and stayed in place", plural(failed, "session")));
+            context.remark(&format!("{} could not be moved and stayed in place", plural(failed, "session")));
         }
         Ok(if failed > 0 { Exit::Failed } else { Exit::Done })
     }

@@ -11,7 +11,7 @@ use session_core::ListDepth;
 use super::list::{say_none, unique_length};
 use crate::cli::Context;
 use crate::cli::grid::{Column, Grid};
-use crate::cli::output::{remark, with_progress};
+use crate::cli::output::with_progress;
 use crate::exit::Exit;
 
 /// The sessions of this directory that were written last; quick, since only their beginnings are read
@@ -49,7 +49,7 @@ impl Recent {
         let mut listing =
             with_progress(reading, || if self.all { catalog.list_all() } else { catalog.list(Some(&cwd), None) })?;
         for problem in &listing.problems {
-            remark(&problem.to_string());
+            context.remark(&problem.to_string());
         }
         listing.sessions.sort_by_key(|session| Reverse(session.modified()));
         let ids = unique_length(&listing.sessions);

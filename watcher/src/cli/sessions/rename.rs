@@ -46,7 +46,7 @@ impl Rename {
         session.flush()?;
         let name = session.name()?.unwrap_or_default();
         session.close()?;
-        context.out.line(&format!("{}: {name}", path.display()))?;
+        context.out.line(&format!("{}: {name}", context.homely(&path)))?;
         context.out.json("sessions.rename", Shown { path: path.display().to_string(), name })?;
         Ok(Exit::Done)
     }

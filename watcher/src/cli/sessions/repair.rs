@@ -11,7 +11,7 @@ use super::show::Flaw;
 use crate::cli::busy;
 use crate::cli::confirm::Confirm;
 use crate::cli::named::Named;
-use crate::cli::output::{Tone, remark};
+use crate::cli::output::Tone;
 use crate::cli::text::entries;
 use crate::cli::{Context, surroundings};
 use crate::exit::{Exit, Refusal};
@@ -70,7 +70,7 @@ impl Repair {
             damage: damage.iter().map(|defect| Flaw::of(defect)).collect(),
         };
         let Some(plan) = SessionManager::plan_repair(&host, &file, cwd.as_deref())? else {
-            context.out.line(&format!("{}: nothing to repair", file.display()))?;
+            context.out.line(&format!("{}: nothing to repair", context.homely(&file)))?;
             context.out.json("sessions.repair", shown)?;
             return Ok(Exit::Done);
         };
@@ -83,7 +83,7 @@ impl Repair {
         if plan.header_rebuilt {
             context.out.toned(Tone::Bad, "the header is lost; one is made from the file's name")?;
             if cwd.is_none() {
-                remark("which directory the session is of is not known; --cwd DIR says it");
+                context.remark("which directory the session is of is not known; --cwd DIR says it");
             }
         }
         for defect in damage.iter().take(SHOWN) {
@@ -106,7 +106,7 @@ impl Repair {
             context.out.line(&format!(
                 "{} kept; the file as it was: {}",
                 entries(done.entries),
-                done.original.display()
+                context.homely(&done.original)
             ))?;
             shown.repaired = true;
             shown.entries = done.entries;

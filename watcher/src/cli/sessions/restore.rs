@@ -6,7 +6,6 @@ use serde::Serialize;
 use session_core::{Session, Trashed, time_ago};
 
 use crate::cli::grid::{Column, Grid};
-use crate::cli::output::remark;
 use crate::cli::{Context, completions, named};
 use crate::exit::Exit;
 
@@ -106,7 +105,7 @@ pub(super) fn deleted(context: &Context) -> Result<Vec<Deleted>> {
                 let id = session.header().map(|header| header.id().to_string()).unwrap_or_default();
                 deleted.push(Deleted { name: named::called(&session)?, id, item });
             }
-            Err(error) => remark(&error.to_string()),
+            Err(error) => context.remark(&error.to_string()),
         }
     }
     Ok(deleted)
@@ -114,7 +113,7 @@ pub(super) fn deleted(context: &Context) -> Result<Vec<Deleted>> {
 
 fn show(context: &mut Context, deleted: &[Deleted]) -> Result<Exit> {
     if deleted.is_empty() && !context.tell_absence(&context.agent()?) && !context.out.is_json() {
-        remark("the trash is empty");
+        context.remark("the trash is empty");
     }
     let now = context.now()?;
     let mut grid =

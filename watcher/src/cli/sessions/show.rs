@@ -92,11 +92,12 @@ impl Show {
         let environment = context.environment.clone();
         let cwd = header.and_then(Header::cwd);
         let place = cwd.as_ref().map(|cwd| context.homely(cwd.as_ref()));
+        let file = context.homely(&path);
         let out = &mut context.out;
         out.page(&environment);
         out.toned(Tone::Strong, &name)?;
         out.paragraph(Tone::Faint, 0, &summary(&session, &usage))?;
-        for (what, value) in [("directory", place), ("file", Some(path.display().to_string()))] {
+        for (what, value) in [("directory", place), ("file", Some(file))] {
             if let Some(value) = value {
                 out.toned(Tone::Faint, &format!("{what:<10}{value}"))?;
             }

@@ -11,8 +11,8 @@ use session_core::{Block, EntryKind, ListDepth, Message, Role, Session, Timestam
 
 use super::list::say_none;
 use crate::cli::grid::{Column, Grid};
-use crate::cli::output::{Tone, remark, with_progress};
-use crate::cli::text::{count, money, plural};
+use crate::cli::output::{Tone, UNBOUNDED, with_progress};
+use crate::cli::text::{count, money, plural, wrap};
 use crate::cli::transcript::payload;
 use crate::cli::{Context, completions, named, times};
 use crate::exit::{Exit, Refusal};
@@ -103,7 +103,7 @@ impl Stats {
                 // One that can't be read is said and hides no other; alone it is the failure.
                 match Session::read(file) {
                     Ok(session) => sums.add(&session, since)?,
-                    Err(error) if files.len() > 1 => remark(&error.to_string()),
+                    Err(error) if files.len() > 1 => context.remark(&error.to_string()),
                     Err(error) => return Err(error.into()),
                 }
                 done.fetch_add(1, Ordering::Relaxed);
@@ -124,7 +124,7 @@ impl Stats {
         let cwd = context.directory(self.cwd.as_deref())?;
         let listing = if self.all { catalog.list_all()? } else { catalog.list(Some(&cwd), None)? };
         for problem in &listing.problems {
-            remark(&problem.to_string());
+            context.remark(&problem.to_string());
         }
         if listing.sessions.is_empty() {
             say_none(context, (!self.all).then_some(cwd.as_path()))?;
@@ -185,8 +185,12 @@ impl Sums {
             ("cache read", total.cache_read),
             ("cache written", total.cache_write),
         ];
-        let parts: Vec<String> = parts.iter().map(|(what, number)| format!("{} {what}", count(*number))).collect();
-        out.paragraph(Tone::Plain, 0, &format!("{} tokens: {}", count(total.tokens()), parts.join(", ")))?;
+        // Lines break between numbers, not within what one is called.
+        let parts = parts.map(|(what, number)| format!("{} {what}", count(number)).replace(' ', "\u{a0}"));
+        let tokens = format!("{} tokens: {}", count(total.tokens()), parts.join(", "));
+        for line in wrap(&tokens, out.columns().unwrap_or(UNBOUNDED)) {
+            out.line(&line.replace('\u{a0}', " "))?;
+        }
         if total.cost > 0.0 {
             out.line(&format!("{} in all", money(total.cost)))?;
         }

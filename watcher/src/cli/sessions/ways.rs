@@ -6,7 +6,6 @@ use anyhow::Result;
 use session_core::storage::SessionStorage;
 use session_core::{Header, ListDepth, Session, artifact_dir, same_path};
 
-use crate::cli::output::remark;
 use crate::cli::surroundings::storage;
 use crate::cli::{Context, named};
 
@@ -48,7 +47,7 @@ pub(super) fn of_session(context: &Context, wanted: &str, to: &Path) -> Result<V
 pub(super) fn of_project(context: &Context, from: &Path, to: &Path) -> Result<Vec<Way>> {
     let listing = context.catalog()?.with_depth(ListDepth::Name).list_all()?;
     for problem in &listing.problems {
-        remark(&problem.to_string());
+        context.remark(&problem.to_string());
     }
     let storage = storage();
     let ways = listing.sessions.iter().filter_map(|session| {
