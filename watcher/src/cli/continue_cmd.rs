@@ -9,9 +9,9 @@ use std::process::Command;
 use anyhow::{Context as _, Result};
 use clap::Args;
 use serde::Serialize;
-use session_core::{Likely, LikelyReason, Session, TerminalId, Timestamp, time_ago};
+use session_core::{Likely, LikelyReason, Pointers, Session, TerminalId, Timestamp, time_ago};
 
-use super::output::Tone;
+use super::output::{Tone, remark};
 use super::surroundings::storage;
 use super::{Context, busy, completions, named};
 use crate::exit::{Exit, Refusal};
@@ -71,6 +71,12 @@ impl Continue {
         };
         let likely = context.catalog()?.most_likely(&cwd, None, terminal.as_ref())?;
         let storage = storage();
+        // The library goes on without it: whoever asks should know that it is a guess.
+        if let Some(terminal) = terminal.as_ref().filter(|_| likely.reason() != LikelyReason::Pointer)
+            && let Err(error) = Pointers::new(&*storage, context.agent()?.terminal_sessions()).get(terminal)
+        {
+            remark(&format!("{error}; which session this terminal had is not known"));
+        }
         let users = likely.session().map(|path| busy::writers(&*storage, path)).transpose()?.unwrap_or_default();
         if let Some(command) = &self.exec {
             if let (Some(user), false) = (users.first(), self.force) {

@@ -211,6 +211,17 @@ fn people_read_the_home_as_a_tilde_and_scripts_get_whole_paths() {
 }
 
 #[test]
+fn a_pointer_that_cannot_be_read_is_told() {
+    let fixture = Fixture::new(&[Sessions::Project]);
+    fs::create_dir_all(fixture.agent().join("terminal-sessions/pts-1")).unwrap();
+    let output = fixture.output(&["continue", "--terminal", "pts-1", "--cwd", "/home/u/project"]);
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && said.contains("which session this terminal had is not known"), "{said}");
+    let other = fixture.output(&["continue", "--terminal", "pts-2", "--cwd", "/home/u/project"]);
+    assert_eq!((String::from_utf8(other.stderr).unwrap().as_str(), other.stdout), ("", output.stdout));
+}
+
+#[test]
 fn whole_numbers_have_no_fraction_in_json() {
     let fixture = Fixture::new(&[Sessions::Project]);
     for words in [&["sessions", "show", "15c0"][..], &["sessions", "stats", "--all"], &["sessions", "list", "--all"]] {
