@@ -257,7 +257,7 @@ impl Prune {
         let mut removed = Vec::new();
         let what = format!("Remove {}", plural(gone.len(), "pointer"));
         if gone.is_empty() {
-            context.out.line("nothing to remove: every pointer has its session")?;
+            context.out.line("nothing to remove: no pointer leads to a session that is gone")?;
         } else if self.confirm.ask(context, &what)? {
             let pointers = Pointers::new(&*storage, agent.terminal_sessions());
             for stored in &gone {

@@ -94,17 +94,21 @@ fn in_local_time(holder: &str) -> String {
     }
 }
 
+fn directories(count: u64) -> String {
+    if count == 1 { "1 directory".to_owned() } else { format!("{count} directories") }
+}
+
 /// What a watcher told, as rows.
 fn rows_of(state: &State, now: i64) -> Vec<(&'static str, String)> {
     let ago = |then| format!("{} ago", ago(now, then));
     let mut rows = vec![("heartbeat", ago(state.heartbeat)), ("progress", ago(state.progress))];
     rows.extend(state.working_since.map(|since| ("working", format!("since {}", ago(since)))));
-    rows.push(("files", format!("{} in {} directories", state.files, state.directories)));
+    rows.push(("files", format!("{} in {}", state.files, directories(state.directories))));
     let added = format!("{} added by this process", state.added);
     rows.push(("prompts", state.rows.map_or(added.clone(), |rows| format!("{rows}, {added}"))));
     rows.extend(state.lag_millis.map(|lag| ("lag", format!("{lag} ms from notice to commit"))));
     let reason = state.polling_reason.as_ref().filter(|_| state.polled > 0);
-    rows.extend(reason.map(|reason| ("polling", format!("{} directories: {reason}", state.polled))));
+    rows.extend(reason.map(|reason| ("polling", format!("{}: {reason}", directories(state.polled)))));
     rows.extend(state.pointer_discovery.as_ref().map(|discovery| ("pointers", format!("discovery {discovery}"))));
     rows.extend(state.last_problem.as_ref().map(|last| ("problem", format!("{}: {}", ago(last.at), last.message))));
     rows

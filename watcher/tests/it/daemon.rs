@@ -143,6 +143,10 @@ fn status_is_quick_and_writes_nothing() {
     assert!(heartbeat >= state["started"].as_i64().unwrap());
     let text = String::from_utf8(world.output(&["status"]).stdout).unwrap();
     assert!(text.contains("  pointers    discovery "), "{text}");
+    let is_row = |line: &str| line.starts_with("  ") && line[..14].ends_with(' ') && !line[14..].starts_with(' ');
+    assert!(text.lines().skip(1).all(is_row), "{text}");
+    let running = text.lines().find(|line| line.starts_with("  running ")).unwrap();
+    assert!(!running.ends_with('Z'), "a time as people read it: {running}");
     watcher.signal("KILL");
     watcher.end();
     let envelope: Value = serde_json::from_slice(&world.output(&["status", "--json"]).stdout).unwrap();
