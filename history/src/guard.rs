@@ -10,6 +10,13 @@ pub(crate) struct Guard {
 }
 
 impl Guard {
+    /// Nothing is kept out.
+    #[cfg(test)]
+    pub(crate) fn of_nothing() -> Self {
+        let tombstones = Tombstones::of(std::path::Path::new("nowhere"));
+        Self { redaction: None, exclusions: Exclusions::default(), tombstones }
+    }
+
     pub(crate) fn excludes(&self, submission: &Submission) -> bool {
         submission.cwd.as_ref().is_some_and(|cwd| self.exclusions.hold(cwd))
     }

@@ -110,19 +110,12 @@ impl Fingerprints {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        path::Path,
-        sync::{
-            Arc,
-            atomic::{AtomicU64, Ordering},
-        },
-        time::Duration,
-    };
+    use std::time::Duration;
 
     use super::*;
     use crate::{
-        database::Mode, exclusions::Exclusions, guard::Guard, ledger::Ledger, place, schema::Shape,
-        submission::Submission, tombstone::Tombstones, unclaimed::Unclaimed,
+        database::Mode, guard::Guard, ledger::Ledger, place, schema::Shape, steps::Steps, submission::Submission,
+        unclaimed::Unclaimed,
     };
 
     /// Lines without times are all of one second; each of them must not cost a look at all of them.
@@ -132,30 +125,20 @@ mod tests {
         let path = dir.path().join("history.db");
         place::create_if_missing(&path).unwrap();
         let mut conn = Connection::open(&path).unwrap();
-        let steps = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&steps);
-        let count = move || {
-            counted.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        conn.progress_handler(1, Some(count)).unwrap();
+        let steps = Steps::of(&mut conn);
         let shape = Shape::read(&conn).unwrap();
-        let guard = Guard {
-            redaction: None,
-            exclusions: Exclusions::default(),
-            tombstones: Tombstones::of(Path::new("nowhere")),
-        };
+        let guard = Guard::of_nothing();
         let unclaimed = Unclaimed::default();
         let ledger = Ledger::new(&conn, &shape, &guard, &unclaimed, 0);
         let mut known = Known { version: Some(shape.version), ..Known::default() };
         let mut import = |numbers: std::ops::Range<usize>| {
-            let before = steps.load(Ordering::Relaxed);
-            conn.execute_batch("BEGIN").unwrap();
-            for number in numbers {
-                ledger.import(&Submission::new(format!("line {number}")).at(7), 1, &mut known).unwrap();
-            }
-            conn.execute_batch("COMMIT").unwrap();
-            steps.load(Ordering::Relaxed) - before
+            steps.during(|| {
+                conn.execute_batch("BEGIN").unwrap();
+                for number in numbers {
+                    ledger.import(&Submission::new(format!("line {number}")).at(7), 1, &mut known).unwrap();
+                }
+                conn.execute_batch("COMMIT").unwrap();
+            })
         };
         import(0..100);
         let early = import(100..600);

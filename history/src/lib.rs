@@ -80,6 +80,8 @@ mod selection;
 mod slice;
 mod sql;
 mod stats;
+#[cfg(test)]
+mod steps;
 mod storage;
 mod submission;
 mod tombstone;

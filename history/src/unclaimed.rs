@@ -119,22 +119,13 @@ fn hash(prompt: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        path::Path,
-        sync::{
-            Arc,
-            atomic::{AtomicU64, Ordering},
-        },
-    };
-
     use super::*;
     use crate::{
-        exclusions::Exclusions,
         guard::Guard,
         ledger::Ledger,
         schema,
+        steps::Steps,
         submission::{EntryKey, Recorded, Submission},
-        tombstone::Tombstones,
     };
 
     const PLAIN: &str = "CREATE TABLE history(id INTEGER PRIMARY KEY AUTOINCREMENT, prompt TEXT NOT NULL,
@@ -162,29 +153,19 @@ mod tests {
                         .unwrap();
                 }
             }
-            let steps = Arc::new(AtomicU64::new(0));
-            let counted = Arc::clone(&steps);
-            let count = move || {
-                counted.fetch_add(1, Ordering::Relaxed);
-                false
-            };
-            conn.progress_handler(1, Some(count)).unwrap();
+            let steps = Steps::of(&mut conn);
             let shape = Shape::read(&conn).unwrap();
-            let guard = Guard {
-                redaction: None,
-                exclusions: Exclusions::default(),
-                tombstones: Tombstones::of(Path::new("nowhere")),
-            };
+            let guard = Guard::of_nothing();
             let unclaimed = Unclaimed::default();
             let ledger = Ledger::new(&conn, &shape, &guard, &unclaimed, 7);
             let record = |numbers: std::ops::Range<usize>| {
-                let before = steps.load(Ordering::Relaxed);
-                for number in numbers {
-                    let outcome = ledger.record(&submission(format!("prompt {number}"), number)).unwrap();
-                    let is_theirs = has_owner && number % 2 == 0;
-                    assert_eq!(outcome.recorded(), if is_theirs { Recorded::Claimed } else { Recorded::Inserted });
-                }
-                steps.load(Ordering::Relaxed) - before
+                steps.during(|| {
+                    for number in numbers {
+                        let outcome = ledger.record(&submission(format!("prompt {number}"), number)).unwrap();
+                        let is_theirs = has_owner && number % 2 == 0;
+                        assert_eq!(outcome.recorded(), if is_theirs { Recorded::Claimed } else { Recorded::Inserted });
+                    }
+                })
             };
             record(0..100);
             let early = record(100..600);
@@ -200,29 +181,19 @@ mod tests {
         let mut conn = Connection::open_in_memory().unwrap();
         conn.execute_batch(PLAIN).unwrap();
         schema::create_own(&conn).unwrap();
-        let steps = Arc::new(AtomicU64::new(0));
-        let counted = Arc::clone(&steps);
-        let count = move || {
-            counted.fetch_add(1, Ordering::Relaxed);
-            false
-        };
-        conn.progress_handler(1, Some(count)).unwrap();
+        let steps = Steps::of(&mut conn);
         let shape = Shape::read(&conn).unwrap();
-        let guard = Guard {
-            redaction: None,
-            exclusions: Exclusions::default(),
-            tombstones: Tombstones::of(Path::new("nowhere")),
-        };
+        let guard = Guard::of_nothing();
         let unclaimed = Unclaimed::default();
         let ledger = Ledger::new(&conn, &shape, &guard, &unclaimed, 7);
         let record = |numbers: std::ops::Range<usize>| {
-            let before = steps.load(Ordering::Relaxed);
-            for number in numbers {
-                let outcome = ledger.record(&submission("go on".to_owned(), number)).unwrap();
-                let expected = if number == 0 { Recorded::Inserted } else { Recorded::Folded };
-                assert_eq!(outcome.recorded(), expected);
-            }
-            steps.load(Ordering::Relaxed) - before
+            steps.during(|| {
+                for number in numbers {
+                    let outcome = ledger.record(&submission("go on".to_owned(), number)).unwrap();
+                    let expected = if number == 0 { Recorded::Inserted } else { Recorded::Folded };
+                    assert_eq!(outcome.recorded(), expected);
+                }
+            })
         };
         record(0..100);
         let early = record(100..200);
