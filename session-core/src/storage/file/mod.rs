@@ -11,7 +11,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt, FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Component, Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use super::{DirItem, FileKind, OpenMode, SessionStorage, Stat, StorageLock, StorageReader, StorageWriter};
 use crate::error::{Error, ErrorKind, Result};
@@ -43,10 +43,22 @@ pub struct FileSessionStorage;
 
 /// Nanoseconds in a second.
 const NANOS: u64 = 1_000_000_000;
-/// No clock that file systems number changes by has longer ticks: kernels count hundredths of a second at least, some file
-/// systems (exFAT) hundredths, and others (FAT) every second second.
-const FINE_TICK: Duration = Duration::from_millis(100);
+/// No file system numbers changes in longer ticks: some keep what the clock says, some (exFAT) hundredths of a second, and
+/// others (FAT) every second second.
+const FINE_TICK: Duration = Duration::from_millis(20);
 const COARSE_TICK: Duration = Duration::from_secs(5);
+
+/// The clock that the kernel numbers changes by, since 1970: it goes on in ticks, and after the clock of everybody else.
+#[cfg(target_os = "linux")]
+fn clock_of_changes() -> Duration {
+    let now = rustix::time::clock_gettime(rustix::time::ClockId::RealtimeCoarse);
+    Duration::try_from(now).unwrap_or_default()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn clock_of_changes() -> Duration {
+    SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default()
+}
 
 impl FileSessionStorage {
     /// The storage of this machine's files.
@@ -69,7 +81,7 @@ impl SessionStorage for FileSessionStorage {
     }
 
     fn is_settled(&self, stat: &Stat) -> bool {
-        let Ok(now) = SystemTime::now().duration_since(UNIX_EPOCH) else { return false };
+        let now = clock_of_changes();
         // A file system that keeps whole seconds, or two of them, shows by having nothing behind them.
         let tick = if stat.change.is_multiple_of(NANOS) { COARSE_TICK } else { FINE_TICK };
         let change = Duration::from_nanos(stat.change);
@@ -403,7 +415,7 @@ mod tests {
         };
         let changes: [(&Path, &dyn Fn()); 5] = [
             (&file, &|| fs::write(&file, "y").unwrap()),
-            (&file, &|| storage.set_modified(&file, UNIX_EPOCH).unwrap()),
+            (&file, &|| storage.set_modified(&file, SystemTime::UNIX_EPOCH).unwrap()),
             (dir.path(), &|| fs::write(dir.path().join("new"), "").unwrap()),
             (dir.path(), &|| fs::rename(dir.path().join("new"), dir.path().join("newer")).unwrap()),
             (dir.path(), &|| fs::remove_file(dir.path().join("newer")).unwrap()),
