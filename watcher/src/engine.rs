@@ -135,8 +135,8 @@ impl Report {
 /// What a pass over directories found.
 #[derive(Default)]
 struct Found {
-    files: BTreeSet<Arc<Path>>,
-    dirs: BTreeSet<Arc<Path>>,
+    /// In any order; some may be there twice.
+    files: Vec<Arc<Path>>,
     is_partial: bool,
 }
 
@@ -193,12 +193,13 @@ impl Engine {
         self.next_reconcile = now.tick + self.plan.reconcile;
         let mut report = Report { reconciled: true, ..Report::default() };
         let mut found = Found::default();
+        self.watches.begin_pass();
         for root in self.plan.roots.clone() {
             self.scan_root(&root, now, &mut found, &mut report);
         }
         found.files.extend(self.known());
         found.files.extend(self.unread.iter().map(|path| path.as_path().into()));
-        found.files.append(&mut self.retry);
+        found.files.extend(std::mem::take(&mut self.retry));
         self.read(found.files, now, &mut report);
         let is_full = !found.is_partial && self.unread.is_empty() && self.retry.is_empty();
         let is_full = is_full && !self.stop.load(Ordering::Relaxed);
@@ -242,7 +243,7 @@ impl Engine {
             }
             let Some(relative) = self.plan.relative(&path) else { continue };
             if self.plan.filter.admits(relative) {
-                found.files.insert(path.into());
+                found.files.push(path.into());
             } else if self.plan.filter.enters(relative) {
                 self.scan(&path, now, &mut found, &mut report);
                 // What was in it has gone with it, or moved.
@@ -261,11 +262,12 @@ impl Engine {
         let mut report = Report::default();
         if now.tick >= self.next_poll && self.needs_polling() {
             self.next_poll = now.tick + poll::INTERVAL;
-            let mut found = Found { files: std::mem::take(&mut self.retry), ..Found::default() };
+            let mut found = Found { files: std::mem::take(&mut self.retry).into_iter().collect(), ..Found::default() };
+            self.watches.begin_pass();
             for dir in self.watches.polled() {
                 if self.plan.roots.iter().any(|root| **root == *dir) {
                     self.scan_root(&dir, now, &mut found, &mut report);
-                } else if !found.dirs.contains(&dir) {
+                } else if !self.watches.is_looked_into(&dir) {
                     self.scan(&dir, now, &mut found, &mut report);
                 }
             }
@@ -297,7 +299,7 @@ impl Engine {
     }
 
     /// One way for everything that is not a full reconcile.
-    fn step(&mut self, files: BTreeSet<Arc<Path>>, now: Moment, report: &mut Report) {
+    fn step(&mut self, files: Vec<Arc<Path>>, now: Moment, report: &mut Report) {
         let has_moves = self.read(files, now, report);
         if has_moves {
             report.problems.extend(self.pointers.follow(&self.tails, Knowledge::Partial, now.clock));
@@ -327,12 +329,8 @@ impl Engine {
         if let Some(parent) = root.parent().filter(|parent| !self.plan.roots.iter().any(|root| root == parent)) {
             self.watches.forget(parent);
         }
-        let mut below = Found::default();
-        self.scan(root, now, &mut below, report);
-        self.watches.retain(root, &below.dirs);
-        found.files.append(&mut below.files);
-        found.dirs.append(&mut below.dirs);
-        found.is_partial |= below.is_partial;
+        self.scan(root, now, found, report);
+        self.watches.retain_looked_into(root);
     }
 
     /// Watches a directory and adds its session files, and those of directories in it where there may be some.
@@ -353,7 +351,6 @@ impl Engine {
                 Ok(None) => {}
                 Err(error) => self.trouble(&dir, &error.to_string(), found, report),
             }
-            found.dirs.insert(dir);
         }
     }
 

@@ -1,6 +1,6 @@
 //! Which directories are looked into, what was in them, which of them give events, and which must be polled.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -21,11 +21,15 @@ pub(crate) struct Watches {
     /// Reasons for polling that are to be told.
     reasons: Vec<String>,
     told: Vec<String>,
+    /// Which pass over the directories this is.
+    pass: u64,
 }
 
 struct Watched {
     /// As the last look saw it.
     stat: Stat,
+    /// The pass of that look.
+    looked_in: u64,
     gives_events: bool,
     listing: Listing,
     /// None: the listing has to be made anew.
@@ -61,7 +65,17 @@ pub(crate) enum Standing {
 
 impl Watches {
     pub(crate) fn new(source: Box<dyn Source>) -> Self {
-        Self { source, dirs: BTreeMap::new(), paths: HashMap::new(), reasons: Vec::new(), told: Vec::new() }
+        Self { source, dirs: BTreeMap::new(), paths: HashMap::new(), reasons: Vec::new(), told: Vec::new(), pass: 0 }
+    }
+
+    /// A new pass over the directories begins.
+    pub(crate) fn begin_pass(&mut self) {
+        self.pass += 1;
+    }
+
+    /// Whether the directory was looked into in this pass.
+    pub(crate) fn is_looked_into(&self, dir: &Path) -> bool {
+        self.dirs.get(dir).is_some_and(|watched| watched.looked_in == self.pass)
     }
 
     /// Follows a directory. Events are asked for before anybody looks into it, so that what appears in between is seen.
@@ -76,6 +90,7 @@ impl Watches {
         match self.dirs.get_mut(dir) {
             Some(watched) if watched.stat.identity == stat.identity => {
                 watched.stat = stat;
+                watched.looked_in = self.pass;
                 return Ok(Standing::Followed);
             }
             // Deleted and made again: the old watch went with the old directory.
@@ -100,7 +115,8 @@ impl Watches {
         let dir: Arc<Path> = dir.into();
         self.paths.insert(stat.identity, Arc::clone(&dir));
         let gives_events = coverage == Coverage::Events;
-        self.dirs.insert(dir, Watched { stat, gives_events, listing: Listing::default(), made: None });
+        self.dirs
+            .insert(dir, Watched { stat, looked_in: self.pass, gives_events, listing: Listing::default(), made: None });
         Ok(Standing::Followed)
     }
 
@@ -148,10 +164,10 @@ impl Watches {
         }
     }
 
-    /// Forgets the directories below `root` that are not among `present`.
-    pub(crate) fn retain(&mut self, root: &Path, present: &BTreeSet<Arc<Path>>) {
-        let is_gone = |dir: &&Arc<Path>| dir.starts_with(root) && !present.contains(*dir);
-        let gone: Vec<Arc<Path>> = self.dirs.keys().filter(is_gone).cloned().collect();
+    /// Forgets the directories below `root` that were not looked into in this pass.
+    pub(crate) fn retain_looked_into(&mut self, root: &Path) {
+        let is_gone = |(dir, watched): &(&Arc<Path>, &Watched)| watched.looked_in != self.pass && dir.starts_with(root);
+        let gone: Vec<Arc<Path>> = self.dirs.iter().filter(is_gone).map(|(dir, _)| Arc::clone(dir)).collect();
         for dir in gone {
             self.forget(&dir);
         }

@@ -1,7 +1,7 @@
 //! From files that may have changed to rows and positions: which of them have news, looks at those on as many threads as the
 //! machine has cores, and one commit of all that they brought.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,11 +26,17 @@ const MOST_THREADS: usize = 4;
 
 impl Engine {
     /// Looks at files and writes what they brought. Returns whether files appeared, moved or went.
-    pub(super) fn read(&mut self, files: BTreeSet<Arc<Path>>, now: Moment, report: &mut Report) -> bool {
+    pub(super) fn read(&mut self, mut files: Vec<Arc<Path>>, now: Moment, report: &mut Report) -> bool {
+        // Of a full look they come as two sorted runs of the same files, which costs little more than a comparison each.
+        files.sort_by(|a, b| bytes(a).cmp(bytes(b)));
+        files.dedup_by(|a, b| Arc::ptr_eq(a, b) || bytes(a) == bytes(b));
         let mut has_moves = false;
-        let mut looked = Vec::with_capacity(files.len());
+        let mut looked = Vec::new();
         for path in files {
             let stat = self.storage.stat(&path).ok().flatten();
+            if self.is_unchanged(&path, stat.as_ref(), now) {
+                continue;
+            }
             if let Some(stat) = &stat {
                 has_moves |= self.take_over(&path, stat.identity);
             }
@@ -42,12 +48,8 @@ impl Engine {
             if self.stop.load(Ordering::Relaxed) {
                 break;
             }
-            let known = self.tails.get(&path).filter(|tail| tail.identity().is_some());
-            if let (Some(tail), Some(stat)) = (known, &stat)
-                && !tail.has_news(stat, now.clock, self.attention)
-            {
-                self.unread.remove(path.as_ref());
-                self.tails.appear(&path);
+            // It may have taken over another file's position.
+            if self.is_unchanged(&path, stat.as_ref(), now) {
                 continue;
             }
             let (path, tail) = self.tails.take(&path).unwrap_or_else(|| (path, Tail::default()));
@@ -63,6 +65,17 @@ impl Engine {
         has_moves |= self.look(due, now, &mut gathered, report);
         self.commit(gathered, now, report);
         has_moves
+    }
+
+    /// Whether this is the file that is followed under this name, and nothing in it is new: then there is no doubt about it.
+    fn is_unchanged(&mut self, path: &Path, stat: Option<&Stat>, now: Moment) -> bool {
+        let (Some(tail), Some(stat)) = (self.tails.get(path), stat) else { return false };
+        let is_unchanged = !tail.has_news(stat, now.clock, self.attention);
+        if is_unchanged {
+            self.unread.remove(path);
+            self.tails.appear(path);
+        }
+        is_unchanged
     }
 
     /// When a file that is followed has this name now, reading goes on under it. Returns whether that is so.
@@ -195,6 +208,11 @@ impl Engine {
         }
         self.board.idle();
     }
+}
+
+/// Comparing paths part by part is slow.
+fn bytes(path: &Arc<Path>) -> &[u8] {
+    path.as_os_str().as_encoded_bytes()
 }
 
 /// Files that are to be looked at together.
