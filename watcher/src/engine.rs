@@ -55,7 +55,7 @@ impl Plan {
         self.roots.iter().find_map(|root| path.strip_prefix(root).ok())
     }
 
-    /// Whether a file is followed: what is known of one may be from other settings.
+    /// Whether a file is followed.
     fn follows(&self, path: &Path) -> bool {
         self.relative(path).is_some_and(|relative| self.filter.admits(relative))
     }
@@ -84,6 +84,8 @@ pub(crate) struct Engine {
     store: Arc<HistoryStorage>,
     watches: Watches,
     tails: Tails,
+    /// Those of them that other settings followed and these do not.
+    outside: BTreeSet<Arc<Path>>,
     pointers: PointerSink,
     /// None: terminals of sessions can't be found, or are not to be.
     processes: Option<Processes>,
@@ -156,6 +158,7 @@ impl Engine {
     ) -> history::Result<Self> {
         let memory = sink::load(&store)?;
         let tails = Tails::resume(memory.files);
+        let outside = tails.paths().filter(|path| !plan.follows(path)).cloned().collect();
         let pointers = PointerSink::new(Arc::clone(&storage), agent.terminal_sessions(), memory.pointers);
         Ok(Self {
             plan,
@@ -164,6 +167,7 @@ impl Engine {
             store,
             watches: Watches::new(source),
             tails,
+            outside,
             pointers,
             processes: None,
             announced: BTreeMap::new(),
@@ -291,7 +295,7 @@ impl Engine {
     /// Files that are known and may have news, or be gone. Those that are not to be followed any more are not read on.
     fn known(&self) -> impl Iterator<Item = Arc<Path>> {
         let is_there = |path: &Path| self.storage.exists(path).unwrap_or(true);
-        self.tails.paths().filter(move |path| self.plan.follows(path) || !is_there(path)).cloned()
+        self.tails.paths().filter(move |path| !self.outside.contains(*path) || !is_there(path)).cloned()
     }
 
     fn needs_polling(&self) -> bool {
