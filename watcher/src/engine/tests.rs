@@ -38,6 +38,7 @@ struct World {
     storage: RecordingStorage<FileSessionStorage>,
     watched: Arc<Mutex<BTreeSet<PathBuf>>>,
     watch_limit: usize,
+    filter: Filter,
     engine: Option<Engine>,
     now: Moment,
 }
@@ -54,7 +55,8 @@ impl World {
         fs::create_dir(dir.path().join("unused")).unwrap();
         let storage = RecordingStorage::new(FileSessionStorage::new(), &dir.path().join("unused")).unwrap();
         let now = Moment { tick: Duration::ZERO, clock: SystemTime::now() + Duration::from_secs(60) };
-        let mut world = Self { dir, storage, watched: Arc::default(), watch_limit, engine: None, now };
+        let mut world =
+            Self { dir, storage, watched: Arc::default(), watch_limit, filter: Filter::default(), engine: None, now };
         world.restart();
         world
     }
@@ -69,7 +71,7 @@ impl World {
         self.watched.lock().unwrap().clear();
         let agent = self.agent();
         let plan =
-            Plan { roots: vec![agent.sessions()], filter: Filter::default(), reconcile: Duration::from_secs(60) };
+            Plan { roots: vec![agent.sessions()], filter: self.filter.clone(), reconcile: Duration::from_secs(60) };
         let source = Box::new(Scripted { watched: Arc::clone(&self.watched), limit: self.watch_limit });
         let store = Arc::new(HistoryStorage::open(agent.history_db()).unwrap());
         let storage: Arc<dyn SessionStorage> = Arc::new(self.storage.clone());
@@ -827,8 +829,8 @@ fn what_is_excluded_later_is_not_read_on() {
     let (secret, plain) = (world.begin("--secret--/x.jsonl", "s"), world.begin("--w--/x.jsonl", "t"));
     append(&secret, message(1, "before"));
     world.reconcile();
+    world.filter = Filter::new(&[], &["*secret*/**".to_owned()]).unwrap();
     world.restart();
-    world.engine().plan.filter = Filter::new(&[], &["*secret*/**".to_owned()]).unwrap();
     append(&secret, message(2, "a secret"));
     append(&plain, message(3, "plain"));
     world.reconcile();
