@@ -28,8 +28,8 @@ impl Engine {
     /// Looks at files and writes what they brought. Returns whether files appeared, moved or went.
     pub(super) fn read(&mut self, mut files: Vec<Arc<Path>>, now: Moment, report: &mut Report) -> bool {
         // Of a full look they come as two sorted runs of the same files, which costs little more than a comparison each.
-        files.sort_by(|a, b| bytes(a).cmp(bytes(b)));
-        files.dedup_by(|a, b| Arc::ptr_eq(a, b) || bytes(a) == bytes(b));
+        files.sort();
+        files.dedup();
         let mut has_moves = false;
         let mut looked = Vec::new();
         for path in files {
@@ -208,11 +208,6 @@ impl Engine {
         }
         self.board.idle();
     }
-}
-
-/// Comparing paths part by part is slow.
-fn bytes(path: &Arc<Path>) -> &[u8] {
-    path.as_os_str().as_encoded_bytes()
 }
 
 /// Files that are to be looked at together.
