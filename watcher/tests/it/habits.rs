@@ -85,6 +85,8 @@ fn failures_are_said_once_on_standard_error_with_their_code() {
         (&["sessions", "list", "--agent-dir", "/dev/null/x"], 1, "/dev/null/x"),
         (&["continue", "--cwd", "/home/u/none"], 3, ""),
         (&["history", "delete"], 2, "--matching"),
+        (&["history", "delete", "all"], 2, "named by its number"),
+        (&["history", "show", "#7"], 2, "named by its number"),
         (&["history", "import", "/no/such/file"], 1, "/no/such/file"),
         (&["history", "recent", "--harness", "all"], 2, "one at a time"),
     ] {

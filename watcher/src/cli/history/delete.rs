@@ -31,7 +31,7 @@ Nothing brings a deleted prompt back but typing it again. Session files and
 earlier copies of the history still hold the text; they are named at the end.")]
 pub(crate) struct Delete {
     /// These prompts, as `recent` and `search` number them
-    #[arg(value_name = "ROW")]
+    #[arg(value_name = "ROW", value_parser = rows::number)]
     rows: Vec<i64>,
     /// Prompts in which this regular expression is found
     #[arg(long, value_name = "REGEX")]

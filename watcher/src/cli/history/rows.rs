@@ -20,6 +20,14 @@ const FAR: usize = 24;
 /// and is shown with so many before it.
 const BEFORE: usize = 12;
 
+/// The number of a prompt, as a person says it.
+///
+/// # Errors
+/// In words: what is no number.
+pub(super) fn number(text: &str) -> std::result::Result<i64, &'static str> {
+    text.parse().map_err(|_| "a prompt is named by its number; `history search --json` and wide tables show it")
+}
+
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Shown {

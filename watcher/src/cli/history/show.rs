@@ -17,7 +17,7 @@ Examples:
   watcher history show 4711 --json")]
 pub(crate) struct Show {
     /// The prompts, as `recent` and `search` number them
-    #[arg(required = true, value_name = "ROW")]
+    #[arg(required = true, value_name = "ROW", value_parser = rows::number)]
     rows: Vec<i64>,
 }
 
