@@ -21,6 +21,9 @@ use crate::{
     fold::trim,
 };
 
+/// So often a list is begun anew that others take away, before something else must be wrong.
+const ATTEMPTS: usize = 100;
+
 #[derive(Serialize, Deserialize)]
 struct Head {
     salt: String,
@@ -129,7 +132,7 @@ impl Tombstones {
 
     /// The list, open for appending, with the salt that is known; made where it is missing.
     fn open(&mut self, conn: &Connection) -> Result<fs::File> {
-        loop {
+        for _ in 0..ATTEMPTS {
             self.refresh()?;
             if self.read.is_none() {
                 self.begin(conn)?;
@@ -154,6 +157,9 @@ impl Tombstones {
             }
             self.read = None;
         }
+        let message = "the list of deleted prompts can't be made or does not stay, so nothing was deleted; is a link that \
+                       leads nowhere in its place?";
+        Err(Error::new(ErrorKind::Io, &self.path, message))
     }
 
     /// The file appears with its salt or not at all; if another process was faster, its salt is the one.

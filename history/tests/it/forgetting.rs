@@ -7,6 +7,19 @@ fn keyed(prompt: &str, at: i64) -> Submission {
 }
 
 #[test]
+fn h5b_where_no_list_can_be_kept_nothing_is_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("history.db");
+    let store = HistoryStorage::open(&path).unwrap();
+    store.add("stays", None).wait().unwrap();
+    std::os::unix::fs::symlink("nowhere", dir.path().join("history.db.forgotten")).unwrap();
+    let error = store.delete(Selection::all()).wait().unwrap_err();
+    assert!(error.to_string().contains("nothing was deleted"), "{error}");
+    assert_eq!(store.stats().unwrap().prompts, 1);
+    assert!(!dir.path().join("nowhere").exists());
+}
+
+#[test]
 fn k60_a_deleted_prompt_stays_away() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("history.db");
