@@ -8,11 +8,11 @@ use rusqlite::Connection;
 use crate::{
     copy,
     database::Database,
-    error::{Error, Result},
+    error::{Error, ErrorKind, Result},
     index,
     ledger::{NO_ROW, prompt_hash},
     meta, order, place,
-    schema::{self, Form, Fts, Shape, has_table},
+    schema::{self, Form, Fts, Shape, has_own, has_table},
     storage::Notice,
     value,
 };
@@ -90,6 +90,10 @@ fn first_contact(database: &mut Database, now: i64) -> Result<Option<Notice>> {
             walked.map_or(Ok(()), |walked| order::store(&transaction, walked))
         };
         make().map_err(sqlite)?;
+        if !has_own(&transaction).map_err(sqlite)? {
+            let message = "something that is no table has the name of one of ours, `watcher_…`; rename or drop it";
+            return Err(Error::new(ErrorKind::UnknownSchema, &path, message));
+        }
     }
     transaction.commit().map_err(sqlite)?;
     Ok(notice)

@@ -215,8 +215,8 @@ pub(crate) fn has_table(conn: &Connection, name: &str) -> rusqlite::Result<bool>
     })
 }
 
-/// Another process that detaches takes one table after the other away.
-fn has_own(conn: &Connection) -> rusqlite::Result<bool> {
+/// Whether all our tables are there: another process that detaches takes one after the other away.
+pub(crate) fn has_own(conn: &Connection) -> rusqlite::Result<bool> {
     OWN_TABLES.into_iter().try_fold(true, |all, name| Ok(all && has_table(conn, name)?))
 }
 

@@ -284,6 +284,24 @@ fn h5a_first_contact_makes_a_copy_and_detach_takes_everything_away() {
 }
 
 #[test]
+fn h5a_what_has_the_name_of_a_table_of_ours_and_is_none_is_an_error_and_one_copy() {
+    let (dir, path) = place();
+    let mut owner = Owner::new(&path, PLAIN);
+    owner.add("theirs", NOW);
+    owner.conn.execute_batch("CREATE VIEW watcher_import AS SELECT 1").unwrap();
+    let store = open(&path);
+    let error = store.add("ours", None).wait().unwrap_err();
+    assert!(error.to_string().contains("no table has the name of one of ours"), "{error}");
+    assert_eq!(owner.rows(), [("theirs".to_owned(), 1)]);
+    let copies = std::fs::read_dir(dir.path())
+        .unwrap()
+        .filter(|file| file.as_ref().unwrap().file_name().to_string_lossy().contains("before-watcher"));
+    assert_eq!(copies.count(), 1);
+    owner.conn.execute_batch("DROP VIEW watcher_import").unwrap();
+    store.add("ours", None).wait().unwrap();
+}
+
+#[test]
 fn h5a_whichever_table_of_ours_another_process_has_just_taken_away_the_next_add_arrives() {
     for table in ["watcher_meta", "watcher_submission", "watcher_alias", "watcher_import"] {
         let (_dir, path) = place();
